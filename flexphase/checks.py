@@ -1,0 +1,55 @@
+"""What a user gives is checked once, here, and answered with a sentence of advice."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+
+def _number(value: Any, what: str) -> np.ndarray | None:
+    """The value as a finite array, or None where it is being traced and was checked before."""
+    if isinstance(value, jax.core.Tracer):
+        return None
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be a number, not {value!r}.") from None
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{what} must be finite, not {value!r}.")
+    return array
+
+
+def probability(b: Any, what: str = "b, the probability of a positive phase,") -> Array:
+    array = _number(b, what)
+    if array is not None and not np.all((array > 0) & (array < 1)):
+        raise ValueError(f"{what} must lie strictly between 0 and 1, not {b!r}: at 0 or 1 one of the two terms is never seen. Try 0.5.")
+    return jnp.asarray(b, jnp.float32)
+
+
+def positive_length(tau: Any, whole: bool = False) -> Array:
+    what = "a phase length"
+    array = _number(tau, what)
+    if array is not None and np.any(array < 1):
+        raise ValueError(f"{what} must be at least 1 tick, not {tau!r}.")
+    if array is not None and whole and np.any(array != np.round(array)):
+        raise ValueError(f"a fixed phase length must be a whole number of ticks, not {tau!r}; use Geometric(tau) for a mean length.")
+    return jnp.asarray(tau, jnp.int32 if whole else jnp.float32)
+
+
+def matrix(data: Any, binary: bool = False) -> Array:
+    """A non-empty, finite (rows, features) array."""
+    if isinstance(data, jax.core.Tracer):
+        return data
+    try:
+        array = np.asarray(data, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise ValueError("data must be a two-dimensional array of numbers, one row per sample.") from None
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"data must be a non-empty array of shape (rows, features), not {array.shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError("data holds NaN or infinite values; drop or fill those rows first.")
+    if binary and not np.isin(array, (0, 1)).all():
+        raise ValueError("a Bernoulli model needs data of zeros and ones; call binarise(data, threshold=0.5) first.")
+    return jnp.asarray(data, jnp.float32)

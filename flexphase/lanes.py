@@ -1,0 +1,70 @@
+"""Many settings x seeds as lanes of one compiled loop."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+PyTree = Any
+
+
+class Grid(NamedTuple):
+    """Runs that differ in numbers only, and the named axes along which they differ."""
+
+    runs: Sequence[PyTree]
+    dims: dict[str, Sequence[float]]
+
+
+def grid(make: Callable[..., PyTree], **values: Sequence[float]) -> Grid:
+    """`grid(lambda b, eta: Run(...), b=[...], eta=[...])`: every combination, as lanes for one `train`."""
+    for name, axis in values.items():
+        if len(axis) == 0:
+            raise ValueError(f"the axis {name!r} of the grid is empty; give it at least one value.")
+    points = itertools.product(*values.values())
+    return Grid([make(**dict(zip(values, point, strict=True))) for point in points], dict(values))
+
+
+class Lanes(NamedTuple):
+    """One run for all lanes: leaves that the lanes do not share have a leading lane axis (0 in `axes`, None where shared)."""
+
+    run: PyTree
+    axes: PyTree
+    keys: Array
+    dims: dict[str, np.ndarray]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(v) for v in self.dims.values())
+
+    def vmap(self, f: Callable, *args: PyTree) -> PyTree:
+        """f(run, *args) over the lanes."""
+        dynamic, static = eqx.partition(self.run, eqx.is_array)
+        return jax.vmap(lambda d, *a: f(eqx.combine(d, static), *a), in_axes=(self.axes, *(0,) * len(args)))(dynamic, *args)
+
+
+def lanes(run: PyTree, seeds: int, seed: int) -> Lanes:
+    """Grid points x seeds. A lane's key depends on its seed alone, so adding a lane changes no other."""
+    if seeds < 1:
+        raise ValueError(f"seeds must be at least 1, not {seeds!r}.")
+    if not 0 <= seed <= 2**31 - seeds:
+        raise ValueError(f"the base seed must lie between 0 and 2^31 - seeds, not {seed!r}.")
+    points, dims = run if isinstance(run, Grid) else ([run], {})
+    flat = [jax.tree.flatten(eqx.filter(p, eqx.is_array)) for p in points]
+    if any(not eqx.tree_equal(eqx.filter(p, eqx.is_array, inverse=True), eqx.filter(points[0], eqx.is_array, inverse=True)) for p in points[1:]):
+        raise ValueError("the runs of a grid may differ in numbers only (b, tau, eta, ...); train different methods or sizes separately.")
+    leaves, axes = [], []
+    for same in zip(*(leaf for leaf, _ in flat), strict=True):
+        shared = all(leaf is same[0] for leaf in same)
+        axes.append(None if shared else 0)
+        leaves.append(same[0] if shared else jnp.repeat(jnp.stack(same), seeds, axis=0))
+    treedef = flat[0][1]
+    merged = eqx.combine(jax.tree.unflatten(treedef, leaves), eqx.filter(points[0], eqx.is_array, inverse=True))
+    numbers = np.arange(seed, seed + seeds)
+    keys = jnp.tile(jax.vmap(jax.random.key)(numbers), len(points))
+    dims = {name: np.asarray(axis) for name, axis in dims.items()} | {"seed": numbers}
+    return Lanes(merged, jax.tree.unflatten(treedef, axes), keys, dims)

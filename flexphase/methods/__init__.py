@@ -1,0 +1,3 @@
+from .rbm import RBM
+
+__all__ = ["RBM"]

@@ -1,0 +1,284 @@
+"""What was measured, on three clocks, with its provenance: an xarray Dataset that is saved as netCDF, never as a pickle."""
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+import xarray as xr
+
+from .lanes import Lanes
+
+CLOCKS = {"ticks": "network time steps", "phases": "phases", "updates": "parameter updates"}
+
+
+@dataclass(frozen=True)
+class Record:
+    """`dataset` has one dimension per swept quantity (seed, b, eta, ...) and `record`; clocks, metrics and final parameters are variables."""
+
+    dataset: xr.Dataset
+
+    def __getitem__(self, name: str) -> xr.DataArray:
+        return self.dataset[name]
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        return self.dataset.attrs
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The resolved configuration."""
+        return json.loads(self.attrs["config"])
+
+    @property
+    def metrics(self) -> list[str]:
+        return json.loads(self.attrs["metrics"])
+
+    @property
+    def params(self) -> dict[str, np.ndarray]:
+        """The final parameters by name, lane dimensions first."""
+        return {name[len("params.") :]: np.asarray(v) for name, v in self.dataset.items() if str(name).startswith("params.")}  # type: ignore[index]
+
+    def final(self, metric: str | None = None) -> xr.DataArray:
+        """The last value of a metric in every lane."""
+        return self[metric or self.metrics[0]].isel(record=-1)
+
+    def to_dataframe(self):
+        """Tidy: a row for each lane and record, with the clocks and the metrics as columns (needs pandas, which xarray brings)."""
+        return self.dataset[[*CLOCKS, *self.metrics]].to_dataframe().reset_index()
+
+    def save(self, path: str | Path) -> Path:
+        """Write netCDF, whole or not at all."""
+        path = Path(path)
+        with replacing(path) as part:
+            self.dataset.to_netcdf(part, engine="h5netcdf")
+        return path
+
+    @staticmethod
+    def load(path: str | Path) -> "Record":
+        try:
+            with xr.open_dataset(path, engine="h5netcdf") as ds:
+                ds.load()
+                ds.attrs["config"], ds.attrs["metrics"]
+        except FileNotFoundError:
+            raise ValueError(f"there is no record at {path}.") from None
+        except (OSError, KeyError, ValueError) as error:
+            raise ValueError(f"{path} is not a record of flexphase ({error}); records are the netCDF files that Record.save writes.") from None
+        return Record(ds)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A sibling to write to, which takes the place of `path` at once when the block ends well."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def describe(value: Any) -> Any:
+    """A configuration as JSON: modules by their fields, small arrays by value, large ones by shape and digest."""
+    if isinstance(value, eqx.Module):
+        fields = value.__dataclass_fields__
+        return {"kind": type(value).__name__} | {name: describe(getattr(value, name)) for name in fields}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: describe(v) for name, v in value._asdict().items()}
+    if isinstance(value, dict):
+        return {str(k): describe(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [describe(v) for v in value]
+    if isinstance(value, (np.ndarray, np.generic, jax.Array)):
+        array = np.asarray(value)
+        if array.size <= 64:
+            return array.astype(float).round(9).tolist() if array.dtype.kind == "f" else array.tolist()
+        return {"shape": list(array.shape), "dtype": str(array.dtype), "sha256": hashlib.sha256(np.ascontiguousarray(array)).hexdigest()}
+    if callable(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+
+
+def versions() -> dict[str, str]:
+    names = ("jax", "jaxlib", "equinox", "optax", "numpy", "xarray")
+    return {"python": platform.python_version(), "machine": platform.machine()} | {n: metadata.version(n) for n in names}
+
+
+def budget(mean_length: Any, ticks: int | None, phases: int | None) -> int:
+    """Ticks to run, from ticks or from phases x mean phase length."""
+    if (ticks is None) == (phases is None):
+        raise ValueError("give either ticks= or phases=, the length of training.")
+    if phases is not None:
+        lengths = np.unique(np.asarray(mean_length))
+        if len(lengths) > 1:
+            raise ValueError("the lanes have different mean phase lengths, so one number of phases is many numbers of ticks; give ticks=.")
+        ticks = round(phases * float(lengths[0]))
+    if not ticks or not 0 < ticks < 2**31:
+        raise ValueError(f"training must last between 1 and 2^31 - 1 ticks, not {ticks!r}.")
+    return int(ticks)
+
+
+class OverLanes(eqx.Module):
+    """A metric that takes the parameters of all lanes at once, because it can do so faster than one by one."""
+
+    def __call__(self, params: Any) -> Any:
+        raise NotImplementedError
+
+
+@eqx.filter_jit
+def _each_lane(metric: Any, params: Any) -> Any:
+    return jax.vmap(metric)(params)
+
+
+def measure(metric: Any, params: Any) -> np.ndarray:
+    """A metric's value in every lane."""
+    return np.asarray(metric(params) if isinstance(metric, OverLanes) else _each_lane(metric, params))
+
+
+def _pack(tree: Any) -> list[np.ndarray]:
+    """The leaves of a state as plain arrays; random keys as their bits."""
+    return [
+        np.asarray(jax.random.key_data(leaf) if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
+        for leaf in jax.tree.leaves(tree)
+    ]
+
+
+def _unpack(tree: Any, packed: list[np.ndarray]) -> Any:
+    """The inverse of `_pack`, given a tree of the same structure."""
+    leaves, treedef = jax.tree.flatten(tree)
+    restored = [
+        jax.random.wrap_key_data(new) if isinstance(old, jax.Array) and jax.dtypes.issubdtype(old.dtype, jax.dtypes.prng_key) else new
+        for old, new in zip(leaves, packed, strict=True)
+    ]
+    return jax.tree.unflatten(treedef, restored)
+
+
+@dataclass
+class Log:
+    """The bookkeeping of one `train`: when to record, what was recorded, how long it took, and the checkpoint."""
+
+    lanes: Lanes
+    state: Any
+    marks: np.ndarray
+    metrics: Mapping[str, Any]
+    config: dict[str, Any]
+    engine: str
+    checkpoint: Path | None
+    curves: dict[str, list[np.ndarray]]
+    times: dict[str, float] = field(default_factory=lambda: {"seconds": 0.0, "metric_seconds": 0.0})
+    diverged_at: np.ndarray = field(default_factory=lambda: np.array([]))
+    done: int = 0
+    interrupted: bool = False
+
+    @staticmethod
+    def open(lanes: Lanes, state: Any, total: int, records: int, metrics: Mapping[str, Any], engine: str, checkpoint: Any) -> "Log":
+        if records < 1:
+            raise ValueError(f"records must be at least 1, not {records!r}.")
+        config = {
+            "run": describe(lanes.run),
+            "dims": describe(lanes.dims),
+            "ticks": total,
+            "records": records,
+            "metrics": {name: describe(m) for name, m in metrics.items()},
+            "engine": engine,
+        }
+        marks = np.unique(np.linspace(0, total, records + 1).round().astype(int))
+        curves = {name: [] for name in [*CLOCKS, *metrics]}
+        log = Log(lanes, state, marks, metrics, config, engine, Path(checkpoint) if checkpoint else None, curves)
+        log.diverged_at = np.full(len(lanes.keys), -1, np.int64)
+        if log.checkpoint and log.checkpoint.exists():
+            log.restore()
+        else:
+            log.add(state)
+        return log
+
+    def next_mark(self) -> int | None:
+        """Ticks from here to the next record; None at the end."""
+        seen = len(self.curves["ticks"])
+        self.done = int(self.marks[seen - 1])
+        return int(self.marks[seen]) - self.done if seen < len(self.marks) else None
+
+    def latest(self) -> dict[str, float]:
+        with np.errstate(all="ignore"):
+            return {name: float(np.nanmean(self.curves[name][-1])) for name in self.metrics}
+
+    @contextlib.contextmanager
+    def timing(self, what: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.times[what] += time.perf_counter() - began
+
+    def add(self, state: Any) -> None:
+        """A record of this state."""
+        with self.timing("metric_seconds"):
+            values = {name: measure(metric, state.params) for name, metric in self.metrics.items()}
+        values |= {clock: np.asarray(getattr(state, clock)) for clock in CLOCKS}
+        finite = np.all([np.isfinite(np.asarray(p)).reshape(len(p), -1).all(1) for p in jax.tree.leaves(state.params)], axis=0)
+        self.diverged_at = np.where((self.diverged_at < 0) & ~finite, values["ticks"], self.diverged_at)
+        self.state = state
+        for name, curve in self.curves.items():
+            curve.append(values[name])
+        if self.checkpoint:
+            self.keep()
+
+    def digest(self) -> str:
+        return hashlib.sha256(json.dumps([self.config, "0"], sort_keys=True).encode()).hexdigest()
+
+    def keep(self) -> None:
+        assert self.checkpoint
+        arrays = {f"state{i}": leaf for i, leaf in enumerate(_pack(self.state))}
+        arrays |= {f"curve.{name}": np.stack(curve) for name, curve in self.curves.items()}
+        arrays |= {"diverged_at": self.diverged_at, "times": np.array(list(self.times.values())), "digest": np.array(self.digest())}
+        with replacing(self.checkpoint) as part, open(part, "wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+
+    def restore(self) -> None:
+        try:
+            with np.load(self.checkpoint, allow_pickle=False) as file:  # type: ignore[arg-type]
+                kept = dict(file)
+            digest = str(kept["digest"])
+        except (OSError, KeyError, ValueError, EOFError) as error:
+            raise ValueError(f"{self.checkpoint} is not a checkpoint of flexphase ({error}).") from None
+        if digest != self.digest():
+            raise ValueError(f"{self.checkpoint} belongs to another configuration or version of flexphase; resume with the same settings or choose another folder.")
+        self.state = _unpack(self.state, [kept[f"state{i}"] for i in range(len(jax.tree.leaves(self.state)))])
+        self.curves = {name: list(kept[f"curve.{name}"]) for name in self.curves}
+        self.diverged_at = kept["diverged_at"]
+        self.times = dict(zip(self.times, kept["times"].tolist(), strict=True))
+
+    def record(self) -> Record:
+        shape, dims = self.lanes.shape, list(self.lanes.dims)
+        data: dict[str, Any] = {}
+        for name, curve in self.curves.items():
+            data[name] = ([*dims, "record"], np.moveaxis(np.stack(curve), 0, -1).reshape(*shape, -1))
+            data[name][1].flags.writeable = True
+        for path, leaf in jax.tree_util.tree_flatten_with_path(self.state.params)[0]:
+            name = "params" + "".join(f".{getattr(p, 'name', getattr(p, 'key', getattr(p, 'idx', '')))}" for p in path)
+            array = np.asarray(leaf).reshape(*shape, *leaf.shape[1:])
+            data[name] = ([*dims, *(f"{name}_{i}" for i in range(array.ndim - len(dims)))], array)
+        data["diverged_at"] = (dims, self.diverged_at.reshape(shape), {"long_name": "ticks at which a parameter was found not finite; -1: never"})
+        dataset = xr.Dataset(data, coords={name: values for name, values in self.lanes.dims.items()})
+        for clock, words in CLOCKS.items():
+            dataset[clock].attrs["long_name"] = words
+        dataset.attrs = {
+            "config": json.dumps(self.config),
+            "versions": json.dumps(versions()),
+            "metrics": json.dumps(list(self.metrics)),
+            "engine": self.engine,
+            "interrupted": int(self.interrupted),
+        } | self.times
+        return Record(dataset)

@@ -1,0 +1,35 @@
+"""The named algorithms of the paper: a phase process with the estimator that goes with it.
+
+    Run(method, *aol(b=0.5, T=100), source, Optimiser(0.005))
+"""
+
+from typing import NamedTuple
+
+from . import estimators
+from .core import Estimator
+from .phases import Alternating, Bernoulli, Fixed, Geometric, Phases
+
+
+class Rule(NamedTuple):
+    process: Phases
+    estimator: Estimator
+
+
+def cd(k: int = 1) -> Rule:
+    """Contrastive divergence: k ticks clamped, k ticks free, then one update (eq. 1)."""
+    return Rule(Phases(Alternating(), Fixed(k)), estimators.two_term)
+
+
+def isd(b: float = 0.5, T: int = 1) -> Rule:
+    """Importance sampling, discrete: a random phase of T ticks, then one weighted update (eq. 2)."""
+    return Rule(Phases(Bernoulli(b), Fixed(T)), estimators.isd)
+
+
+def aol(b: float = 0.5, T: int = 100) -> Rule:
+    """Always-on learning: a random phase of T ticks, eta / T at every tick (eq. 4)."""
+    return Rule(Phases(Bernoulli(b), Fixed(T)), estimators.always_on)
+
+
+def aol_random(b: float = 0.5, tau: float = 150) -> Rule:
+    """Always-on learning with random phase lengths of mean tau (eq. 5)."""
+    return Rule(Phases(Bernoulli(b), Geometric(tau)), estimators.always_on)
