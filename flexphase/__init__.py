@@ -1,20 +1,26 @@
-"""Contrastive learning with flexible phases."""
+"""Contrastive learning with flexible phases. The public names are those of `api.py`, found there when one is first asked for.
 
-from .core import Estimator, Method, Optimiser, Phase, Process, Run, Source, State, tick
-from .data import Rows, bars_and_stripes
-from .engines import train
-from .estimators import always_on, two_term
-from .lanes import Grid, grid
-from .likelihood import NLL, log_z
-from .methods import RBM
-from .phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
-from .record import Record
-from .rules import aol, aol_random, cd, isd
+Importing JAX takes seconds; `flexphase --help` and worker processes should not.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import *  # noqa: F403
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "NLL", "RBM", "Alternating", "Bernoulli", "Estimator", "Fixed", "Geometric", "Grid", "Method", "Optimiser", "Phase", "Phases",
-    "Process", "Record", "Rows", "Run", "Source", "State", "always_on", "aol", "aol_random", "bars_and_stripes", "cd", "grid", "isd",
-    "log_z", "tape", "tick", "train", "two_term",
-]  # fmt: skip
+
+def __getattr__(name: str) -> Any:
+    if name != "__all__" and name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    api = import_module(".api", __name__)
+    globals().update({public: getattr(api, public) for public in api.__all__}, __all__=api.__all__)
+    if name not in globals():  # a name of ours, or a submodule that they brought
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -1,0 +1,119 @@
+"""What the commands share: types of arguments, where words go, folders that are never overwritten, the progress bar."""
+
+import argparse
+import contextlib
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+Progress = Callable[[int, int, dict[str, float]], None]
+
+
+def number(text: str) -> float:
+    """A finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
+    return value
+
+
+def positive(text: str) -> float:
+    if (value := number(text)) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
+    return value
+
+
+def probability(text: str) -> float:
+    if not 0 < (value := number(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must lie strictly between 0 and 1, or one of the two terms is never seen; try 0.5")
+    return value
+
+
+def whole(text: str) -> int:
+    """A whole number from 0 up; 1e5 is one too."""
+    value = number(text)
+    if value < 0 or value != int(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
+    return int(text) if text.strip().isdecimal() else int(value)
+
+
+def count(text: str) -> int:
+    if (value := whole(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not at least 1")
+    return value
+
+
+def say(text: str) -> None:
+    """Words for the user: standard error, because standard output is for results."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def plain(value: Any) -> Any:
+    """Strict JSON: NumPy's numbers as Python's, what is not finite as null."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, Path):
+        return str(value)
+    if not isinstance(value, (str, bytes, int, float, type(None))):  # NumPy and JAX, neither of which is imported for this
+        return plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def show(result: Any) -> None:
+    """One JSON object on standard output."""
+    print(json.dumps(plain(result), allow_nan=False), flush=True)
+
+
+def fresh_folder(path: str | Path, resume: bool = False) -> Path:
+    """A folder to write to: made here, or empty, or to be resumed; nothing that exists is overwritten."""
+    path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{path} is a file; give --out a folder.")
+    if path.is_dir() and any(path.iterdir()) and not resume:
+        raise ValueError(f"{path} exists and is not empty; choose another folder, or go on with what is there by --resume.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(f"cannot write to {path} ({error.strerror or error}); give --out another folder.") from None
+    return path
+
+
+def run_folder(name: str, parent: str | Path = "runs") -> Path:
+    """The folder of a run whose user named none: runs/NAME-TIME, never one that exists."""
+    stamp = Path(parent) / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    tries = (stamp.with_name(f"{stamp.name}-{i}") for i in range(2, 1000))
+    return stamp if not stamp.exists() else next(p for p in tries if not p.exists())
+
+
+@contextlib.contextmanager
+def progress_bar(title: str, unit: str = "ticks") -> Iterator[Progress | None]:
+    """A bar with rate, time left and the present metrics, for `train(progress=)`; None, hence silence, without a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"))
+    console = Console(stderr=True)
+    with Progress(*columns, TimeRemainingColumn(), TextColumn("{task.fields[now]}"), console=console, transient=True) as bar:
+        task = bar.add_task(title, total=None, rate="", now="")
+
+        def report(done: int, total: int, latest: dict[str, float]) -> None:
+            speed = bar.tasks[0].speed
+            rate = f"{speed:,.0f} {unit}/s" if speed else ""
+            bar.update(task, completed=done, total=total, rate=rate, now="  ".join(f"{k} {v:.4g}" for k, v in latest.items()))
+
+        yield report
