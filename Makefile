@@ -1,0 +1,49 @@
+# Two commands on a fresh machine (Python 3.11, pip, venv, make, a C++ compiler): make reproduce, make test.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+STAMP := .venv/.installed
+OUT ?= runs/reproduce
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help install test test-slow lint reproduce bench sanitize clean
+
+help:  ## these lines
+	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+install: $(STAMP)  ## the virtual environment .venv with the package and all that its tests need
+
+$(STAMP): pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.h)
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@$(BIN)/python -c 'import flexphase._native' 2>/dev/null || echo "flexphase: no compiled engine (is there a C++ compiler?); the JAX engine serves."
+	@touch $@
+
+test: lint  ## ruff, pyright and the tests
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+test-slow: install  ## the heavier statistical and kill tests
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow
+
+lint: install  ## ruff and pyright
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+BAS := $(BIN)/flexphase train rbm --data bas --hidden 16 --no-visible-bias --seeds 8 --resume
+
+reproduce: install  ## the RBM on Bars and Stripes under CD, ISD, AoL and AoL random T: a figure and a table (OUT=folder)
+	$(BAS) --rule cd --length 100 --lr 0.005 --phases 200000 --out $(OUT)/cd
+	$(BAS) --rule isd --length 100 --lr 0.005 --phases 100000 --out $(OUT)/isd
+	$(BAS) --rule aol --length 100 --lr 0.005 --phases 100000 --out $(OUT)/aol
+	$(BAS) --rule aol-random --length 150 --lr 0.005 --phases 100000 --out $(OUT)/aol-random
+	$(BIN)/flexphase plot $(addprefix $(OUT)/,cd isd aol aol-random) --out $(OUT)/figure.png --table $(OUT)/table.csv --force
+
+bench: install  ## speed as ratios, with correctness beside them
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+sanitize: install  ## the compiled engines under AddressSanitizer and UBSan
+	sh native/sanitize.sh
+
+clean:  ## caches, builds and the virtual environment; never runs/
+	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
