@@ -21,6 +21,13 @@ def _number(value: Any, what: str) -> np.ndarray | None:
     return array
 
 
+def count(n: Any, what: str, least: int = 1) -> int:
+    """A whole number of things."""
+    if isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)) or n < least:
+        raise ValueError(f"{what} must be a whole number, at least {least}, not {n!r}.")
+    return int(n)
+
+
 def probability(b: Any, what: str = "b, the probability of a positive phase,") -> Array:
     array = _number(b, what)
     if array is not None and not np.all((array > 0) & (array < 1)):

@@ -1,6 +1,6 @@
 """Restricted Boltzmann machine: E(v, h) = -v W h - a v - c h, p(v, h) proportional to exp(-E)."""
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -8,20 +8,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..core import Key
-
-NegativeStart = Literal["carry", "data", "persistent", "random"]
+from . import binary
+from .binary import NegativeStart, Units, bernoulli
 
 
 class Params(NamedTuple):
     W: Array  # (visible, hidden)
     a: Array  # visible bias
     c: Array  # hidden bias
-
-
-class Units(NamedTuple):
-    v: Array
-    h: Array
-    chain: Any = ()  # (v, h) at the end of the last negative phase, kept for `persistent` only
 
 
 def energy(params: Params, v: Array, h: Array) -> Array:
@@ -41,17 +35,9 @@ def p_visible(params: Params, h: Array) -> Array:
     return jax.nn.sigmoid(params.a + h @ params.W.T)
 
 
-def bernoulli(u: Array, p: Array) -> Array:
-    return (u < p).astype(p.dtype)
-
-
 class RBM(eqx.Module):
     """Bernoulli RBM. One step is "visible given hidden (when free), then hidden given visible", so h is always fresh given v
-    and, with phases of one tick, CD-1 is Hinton's CD-1.
-
-    negative_start says where the chain of a negative phase begins: `carry` goes on from the state that the last phase left (eq. 5;
-    after a positive phase that is the data), `data` clamps the last data row once, `persistent` goes on from the end of the last
-    negative phase, `random` forgets everything.
+    and, with phases of one tick, CD-1 is Hinton's CD-1. For `negative_start` see `NegativeStart`.
     """
 
     visible: int = eqx.field(static=True)
@@ -61,38 +47,28 @@ class RBM(eqx.Module):
     scale: float = eqx.field(static=True, default=0.01)  # standard deviation of the initial weights
 
     def __check_init__(self):
-        if self.visible < 1 or self.hidden < 1:
-            raise ValueError(f"an RBM needs at least one visible and one hidden unit, not {self.visible} and {self.hidden}.")
-        if self.negative_start not in get_args(NegativeStart):
-            raise ValueError(f"negative_start must be one of {', '.join(get_args(NegativeStart))}, not {self.negative_start!r}.")
+        binary.check_units(self.visible, self.hidden, 1, self.negative_start)
+
+    def check(self, x: Any) -> None:
+        binary.check_rows(x, self.visible)
 
     def init(self, key: Key) -> tuple[Params, Units]:
-        k_w, k_v, k_h = jax.random.split(key, 3)
+        k_w, k_z = jax.random.split(key)
         W = self.scale * jax.random.normal(k_w, (self.visible, self.hidden))
-        v = bernoulli(jax.random.uniform(k_v, (self.visible,)), jnp.full(self.visible, 0.5))
-        h = bernoulli(jax.random.uniform(k_h, (self.hidden,)), jnp.full(self.hidden, 0.5))
-        chain = (v, h) if self.negative_start == "persistent" else ()
-        return Params(W, jnp.zeros(self.visible), jnp.zeros(self.hidden)), Units(v, h, chain)
+        z = binary.init(k_z, self.visible, self.hidden, self.negative_start)
+        return Params(W, jnp.zeros(self.visible), jnp.zeros(self.hidden)), z
+
+    def gibbs(self, key: Key, params: Params, v: Array, h: Array, x: Array, clamped: Array) -> tuple[Array, Array]:
+        """Visible given hidden, where not clamped to x; then hidden given visible. The old v is forgotten."""
+        u = jax.random.uniform(key, (self.visible + self.hidden,))
+        v = jnp.where(clamped, x, bernoulli(u[: self.visible], p_visible(params, h)))
+        return v, bernoulli(u[self.visible :], p_hidden(params, v))
 
     def enter(self, key: Key, params: Params, z: Units, x: Array, sign: Array) -> Units:
-        """Only the start of a negative phase needs care: a positive one is clamped by every step."""
-        match self.negative_start:
-            case "carry":
-                return z
-            case "data":
-                v, h = x, bernoulli(jax.random.uniform(key, (self.hidden,)), p_hidden(params, x))
-            case "persistent":
-                v, h = z.chain
-            case "random":
-                v, h = z.v, bernoulli(jax.random.uniform(key, (self.hidden,)), jnp.full(self.hidden, 0.5, z.h.dtype))
-        return Units(jnp.where(sign < 0, v, z.v), jnp.where(sign < 0, h, z.h), z.chain)
+        return binary.enter(self.negative_start, self.gibbs, key, params, z, x, sign)
 
     def step(self, key: Key, params: Params, z: Units, x: Array, sign: Array) -> Units:
-        u = jax.random.uniform(key, (self.visible + self.hidden,))
-        v = jnp.where(sign > 0, x, bernoulli(u[: self.visible], p_visible(params, z.h)))
-        h = bernoulli(u[self.visible :], p_hidden(params, v))
-        chain = jax.tree.map(lambda new, old: jnp.where(sign < 0, new, old), (v, h), z.chain) if z.chain else ()
-        return Units(v, h, chain)
+        return binary.step(self.gibbs, key, params, z, x, sign)
 
     def grad(self, params: Params, z: Units, x: Array, sign: Array) -> Params:
         """dE/dtheta at the sampled state: the same function in both phases."""
