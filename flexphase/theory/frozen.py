@@ -1,0 +1,45 @@
+"""The dynamics of a run with its parameters frozen: `tick`, and what this tick would have contributed."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from ..core import Key, Phase, Run, State, init, tick
+
+
+class Tick(NamedTuple):
+    """One tick seen from outside."""
+
+    phase: Phase
+    g: Array  # the local term, flat
+    share: Array  # what of it belongs to the term of the phase: 1 at the last tick (eqs. 1 and 2), or 1/tau at each (eqs. 4 and 5)
+
+
+def begin(run: Run, params: Any, key: Key) -> State:
+    """A lane at a checkpoint."""
+    return init(run, key)._replace(params=params)
+
+
+def frozen_tick(run: Run, s: State) -> tuple[State, Tick]:
+    """Exactly `tick`, except that the parameters stay: a learning rate of zero for any optimiser."""
+    new = tick(run, s)._replace(params=s.params, opt=s.opt)
+    phase = new.phase._replace(left=new.phase.left + 1)
+    weight, _ = run.estimator(phase)
+    share = jnp.abs(weight) * (phase.prob if run.estimator.local else 1.0)  # importance weights are not part of g+ and g-
+    g, _ = ravel_pytree(run.method.grad(s.params, new.z, new.x, phase.sign))
+    return new, Tick(phase, g, share)
+
+
+def check_params(run: Run, params: Any) -> None:
+    """Parameters of this run's method, all finite."""
+    like = jax.eval_shape(lambda: run.method.init(jax.random.key(0))[0])
+    if jax.tree.structure(like) != jax.tree.structure(params) or any(
+        a.shape != jnp.shape(b) for a, b in zip(jax.tree.leaves(like), jax.tree.leaves(params), strict=True)
+    ):
+        raise ValueError(f"these parameters do not fit {type(run.method).__name__}; give the params of a run with the same method and sizes.")
+    if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(eqx.filter(params, eqx.is_inexact_array_like))):
+        raise ValueError("the parameters are not finite: this lane diverged; take an earlier checkpoint, another seed or a smaller eta.")

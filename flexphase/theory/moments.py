@@ -1,0 +1,96 @@
+"""Measured moments: what A, C, the means and the cross term are at a checkpoint of any method."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..core import Key, Run, State
+from .frozen import begin, check_params, frozen_tick
+from .variance import Moments, checked
+
+
+class Sums(NamedTuple):
+    """Running sums of one lane; index 0 is the positive phase, 1 the negative one."""
+
+    term: Array  # (d,) what the present phase has contributed so far
+    before: Array  # (d,) what the phase before has contributed: eq. 1 pairs it with this one ...
+    follows: Array  # ... if it was a positive one
+    first: Array  # (2, d) sum of g
+    second: Array  # (2,) sum of |g|^2
+    phases: Array  # (2,)
+    cross: Array  # sum of g+ . g- over the pairs
+    pairs: Array
+
+
+def moments(run: Run, params: Any, *, phases: int = 400, lanes: int = 32, seed: int = 0) -> Moments:
+    """Moments of what one phase contributes, before its importance weight, with the parameters frozen at `params`.
+
+    For the two-term rule and ISD that is g at the end of the phase, for always-on learning its average over the phase. The run's own
+    phases are used; a negative phase that follows a positive one is paired with it, as eq. 1 would. `lanes` independent chains of
+    `phases` phases each, after a tenth of that to settle: whatever the correlation inside a chain, the chains are independent, so
+    the standard errors (over lanes) hold.
+    """
+    check_params(run, params)
+    if lanes < 4 or phases < 4:
+        raise ValueError(f"moments with an error need at least 4 lanes of 4 phases, not {lanes} of {phases}.")
+    tau = float(run.process.mean_length)
+    keys = jax.random.split(jax.random.key(seed), lanes)
+    sums = _sums(run, params, keys, jnp.int32(max(1, round(0.1 * phases * tau))), jnp.int32(round(phases * tau)))
+    return from_lanes(*(np.asarray(s, float) for s in (sums.first, sums.second, sums.phases, sums.cross, sums.pairs)))
+
+
+@eqx.filter_jit
+def _sums(run: Run, params: Any, keys: Key, settle: Array, ticks: Array) -> Sums:
+    d = sum(leaf.size for leaf in jax.tree.leaves(params))
+    zero = Sums(jnp.zeros(d), jnp.zeros(d), jnp.bool_(False), jnp.zeros((2, d)), jnp.zeros(2), jnp.zeros(2), jnp.zeros(()), jnp.zeros(()))
+
+    def one(_: Array, carry: tuple[State, Sums]) -> tuple[State, Sums]:
+        s, tick = frozen_tick(run, carry[0])
+        return s, add(carry[1], tick)
+
+    def lane(key: Key) -> Sums:
+        settled, sums = jax.lax.fori_loop(0, settle, one, (begin(run, params, key), zero))
+        return jax.lax.fori_loop(0, ticks, one, (settled, zero._replace(term=sums.term, before=sums.before, follows=sums.follows)))[1]
+
+    return jax.vmap(lane)(keys)
+
+
+def add(sums: Sums, tick: Any) -> Sums:
+    """One tick more. A phase is booked at its last tick."""
+    term, last = sums.term + tick.share * tick.g, tick.phase.last
+    which = jnp.where(tick.phase.sign > 0, jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])) * last
+    paired = last & (tick.phase.sign < 0) & sums.follows
+    return Sums(
+        term=jnp.where(last, 0, term),
+        before=jnp.where(last, term, sums.before),
+        follows=jnp.where(last, tick.phase.sign > 0, sums.follows),
+        first=sums.first + which[:, None] * term,
+        second=sums.second + which * (term @ term),
+        phases=sums.phases + which,
+        cross=sums.cross + paired * (sums.before @ term),
+        pairs=sums.pairs + paired,
+    )
+
+
+def from_lanes(first: np.ndarray, second: np.ndarray, phases: np.ndarray, cross: np.ndarray, pairs: np.ndarray) -> Moments:
+    """Pool the lanes' sums; leave each lane out once for the errors.
+
+    Squares of means come from products of different lanes only, so noise in a mean does not add to its square.
+    """
+    if np.any(phases.sum(0) < 2) or pairs.sum() < 2:
+        raise ValueError("too few phases of one sign were seen to measure its moments; take more phases, or b nearer to 0.5.")
+    keep = np.concatenate([np.ones((1, len(pairs))), 1 - np.eye(len(pairs))])  # all lanes, then all but one
+
+    def apart(i: int, j: int) -> np.ndarray:
+        sums, counts = first[:, i] @ first[:, j].T, np.outer(phases[:, i], phases[:, j])
+        np.fill_diagonal(sums, 0)
+        np.fill_diagonal(counts, 0)
+        return np.einsum("rk,kl,rl->r", keep, sums, keep) / np.einsum("rk,kl,rl->r", keep, counts, keep)
+
+    square = (keep @ second) / (keep @ phases)
+    each = (square[:, 0], square[:, 1], apart(0, 0), apart(1, 1), apart(0, 1), (keep @ cross) / (keep @ pairs))
+    return checked(Moments(*(float(m[0]) for m in each), replicas=Moments(*(m[1:] for m in each))))
