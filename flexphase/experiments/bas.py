@@ -1,0 +1,41 @@
+"""RBM 16 x 16 on Bars and Stripes, no visible bias: what Figs. 1, 2 B/D and 3 A train."""
+
+from typing import Any
+
+from ..core import Optimiser, Run
+from ..data import Rows, bars_and_stripes
+from ..likelihood import NLL
+from ..methods import RBM
+from ..rules import Rule, aol, aol_random, cd, isd
+
+SIDE, HIDDEN = 4, 16
+UNTRAINED = 354.891  # NLL of a uniform model, summed over the 32 rows, in nats: 32 * 16 * log 2
+OPTIMUM = 108.131  # NLL of the data's own distribution
+
+
+def rule(name: str, length: int, b: float) -> Rule:
+    match name:
+        case "cd":
+            return cd(length)
+        case "isd":
+            return isd(b, length)
+        case "aol":
+            return aol(b, length)
+        case "aol-random":
+            return aol_random(b, length)
+    raise ValueError(f"there is no rule {name!r}.")
+
+
+def build(name: str, length: int, eta: float, b: float = 0.5, start: str = "carry") -> Run:
+    """`start` is where a negative phase begins; CD-k starts from the data by definition."""
+    start = "data" if name == "cd" else start
+    method = RBM(SIDE**2, HIDDEN, visible_bias=False, negative_start=start)  # type: ignore[arg-type]
+    return Run(method, *rule(name, length, b), Rows(data()), Optimiser(eta))
+
+
+def metrics(**_: Any) -> dict[str, Any]:
+    return {"nll": NLL(data())}
+
+
+def data() -> Any:
+    return bars_and_stripes(SIDE)

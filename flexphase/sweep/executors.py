@@ -1,0 +1,145 @@
+"""Who runs the chunks: local processes, or a Dask cluster. Both rerun the chunks of a worker that dies."""
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+PATIENCE = 0.25  # seconds between looks at progress
+CRASHES = 3  # a chunk that took so many workers with it is given up
+
+
+class Executor(Protocol):
+    def run(self, tasks: Sequence[str]) -> Iterator[str | None]:
+        """The name of each chunk as it finishes, and None now and then in between; an error of a chunk is raised."""
+        ...
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+class Local:
+    """Processes of this machine; each gets its share of the cores for the threads of a compiled engine."""
+
+    def __init__(self, workers: int | None = None):
+        if workers is not None and workers < 1:
+            raise ValueError(f"there must be at least 1 worker process, not {workers!r}.")
+        self.most = workers or cores()
+        self.processes: list[subprocess.Popen] = []
+
+    def _start(self, share: int) -> subprocess.Popen:
+        env = os.environ | {"FLEXPHASE_THREADS": str(share)}
+        return subprocess.Popen(
+            [sys.executable, "-m", "flexphase.sweep.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, start_new_session=True
+        )
+
+    def run(self, tasks: Sequence[str]) -> Iterator[str | None]:
+        todo, crashes = list(reversed(tasks)), dict.fromkeys(tasks, 0)
+        workers = min(self.most, len(tasks))
+        selector, busy = selectors.DefaultSelector(), {}
+
+        def start() -> None:
+            process = self._start(max(1, cores() // workers))
+            self.processes.append(process)
+            selector.register(process.stdout, selectors.EVENT_READ, process)  # type: ignore[arg-type]
+            give(process)
+
+        def give(process: subprocess.Popen) -> None:
+            busy[process] = task = todo.pop()
+            try:
+                process.stdin.write(task.encode() + b"\n")  # type: ignore[union-attr]
+                process.stdin.flush()  # type: ignore[union-attr]
+            except BrokenPipeError:
+                pass  # it has died: reading from it will tell
+
+        try:
+            for _ in range(workers):
+                start()
+            while busy:
+                for event, _ in selector.select(PATIENCE):
+                    process = event.data
+                    line, task = process.stdout.readline(), busy.pop(process)
+                    if line.endswith(b"\n"):
+                        answer = json.loads(line)
+                        if "error" in answer:
+                            raise ChunkError(answer["error"])
+                        yield answer["done"]
+                        if todo:
+                            give(process)
+                    else:
+                        crashes[task] += 1
+                        selector.unregister(process.stdout)
+                        self._reap(process)
+                        if crashes[task] == CRASHES:
+                            raise ChunkError(f"a worker died {CRASHES} times at {json.loads(task)['name']}; is there enough memory?")
+                        todo.append(task)
+                        start()
+                yield None
+        finally:
+            selector.close()
+            for process in list(self.processes):
+                self._reap(process)
+
+    def _reap(self, process: subprocess.Popen) -> None:
+        process.kill()
+        process.wait()
+        process.stdin.close()  # type: ignore[union-attr]
+        process.stdout.close()  # type: ignore[union-attr]
+        self.processes.remove(process)
+
+
+class ChunkError(ValueError):
+    """A chunk could not be finished; what was done is kept, and `--resume` goes on from it."""
+
+
+class Dask:
+    """A Dask cluster whose workers see the run folder under the same path."""
+
+    def __init__(self, address: str, timeout: float = 5.0):
+        try:
+            import distributed
+        except ImportError:
+            raise ValueError('running on Dask needs dask.distributed: pip install "flexphase[dask]".') from None
+        try:
+            self.client = distributed.Client(address, timeout=timeout, set_as_default=False)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError, TypeError) as error:
+            raise ValueError(f"no Dask scheduler answers at {address} ({_line(error)}).") from None
+
+    def run(self, tasks: Sequence[str]) -> Iterator[str | None]:
+        from distributed import CancelledError, TimeoutError, wait
+
+        from .work import work
+
+        token = json.loads(tasks[0])["folder"] if tasks else ""
+        if blind := [worker for worker, sees in self.client.run(os.path.isdir, token).items() if not sees]:
+            raise ValueError(f"the Dask worker {blind[0]} does not see {token}; the run folder must be on a file system that all workers share.")
+        futures: list[Any] = [self.client.submit(work, task, pure=False, retries=0) for task in tasks]
+        try:
+            while futures:
+                try:
+                    done, waiting = wait(futures, timeout=PATIENCE, return_when="FIRST_COMPLETED")
+                except TimeoutError:
+                    done, waiting = set(), futures
+                for future in done:
+                    try:
+                        yield future.result()
+                    except (CancelledError, TimeoutError):
+                        raise ChunkError("the Dask scheduler was lost.") from None
+                    except Exception as error:
+                        raise ChunkError(_line(error)) from None
+                futures = list(waiting)
+                yield None
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def close(self) -> None:
+        self.client.close()
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

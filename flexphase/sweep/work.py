@@ -1,0 +1,68 @@
+"""What a worker does: one chunk, from its checkpoint if there is one, to a record that appears whole or not at all."""
+
+import contextlib
+import importlib
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..api import Grid, Record, train
+from ..record import replacing
+
+_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+EVERY = 0.25  # seconds between notes of progress
+
+
+def function(name: str) -> Callable[..., Any]:
+    """The function "module:function"; nothing but names ever crosses a process boundary."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} does not name a function; write it as package.module:function.")
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def note(path: Path) -> Callable[[int, int, dict[str, float]], None]:
+    """Progress as a small file beside the chunk, for whoever watches the folder."""
+    last = 0.0
+
+    def progress(done: int, total: int, latest: dict[str, float]) -> None:
+        nonlocal last
+        if time.monotonic() - last > EVERY:
+            last = time.monotonic()
+            with replacing(path) as part:
+                part.write_text(str(done))
+
+    return progress
+
+
+def work(task: str) -> str:
+    """Run the chunk that `task` (JSON: the chunk and its folder) describes; a finished one is left alone."""
+    chunk = json.loads(task)
+    sweep, folder, name = chunk["sweep"], Path(chunk["folder"]), chunk["name"]
+    target, kept, ticks = folder / f"{name}.nc", folder / f"{name}.npz", folder / f"{name}.ticks"
+    if not target.exists():
+        settings = [{k: v for k, v in cell.items() if k != "ticks"} for cell in chunk["chosen"]]
+        build, metrics = function(sweep["build"]), function(sweep["metrics"])
+        record = train(
+            Grid([build(**cell) for cell in settings], {"cell": chunk["cells"]}),
+            ticks=chunk["chosen"][0]["ticks"],
+            seeds=chunk["seeds"],
+            seed=chunk["seed"],
+            metrics=metrics(**settings[0]),
+            records=sweep["records"],
+            engine=sweep["engine"],
+            progress=note(ticks),
+            checkpoint=kept,
+        )
+        if record.attrs["interrupted"]:
+            raise KeyboardInterrupt
+        if not sweep["keep_params"]:
+            record = Record(record.dataset.drop_vars([v for v in record.dataset if str(v).startswith("params")]))
+        record.save(target)
+    for path in (kept, ticks):
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+    return name
