@@ -21,8 +21,8 @@ class Help(argparse.HelpFormatter):
     """Shows the default of every option that has one."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        shown = action.default not in (None, False, argparse.SUPPRESS) and "%(default)" not in (action.help or "")
-        return f"{action.help} (default: %(default)s)" if shown else action.help
+        silent = action.default is None or action.default is False or action.default == argparse.SUPPRESS
+        return action.help if silent else f"{action.help} (default: %(default)s)"
 
 
 class Parser(argparse.ArgumentParser):
@@ -61,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     try:
         args = parser().parse_args(argv)
+        args.words = list(sys.argv[1:] if argv is None else argv)
         code = args.func(args) or 0
         sys.stdout.flush()
         return code
