@@ -1,4 +1,7 @@
 from .bars_and_stripes import bars_and_stripes
-from .sources import Rows
+from .digits import digits
+from .mnist import binarised_mnist, mnist
+from .sources import LabelContrast, Rows
+from .transforms import append_labels, binarise, overlay
 
-__all__ = ["Rows", "bars_and_stripes"]
+__all__ = ["LabelContrast", "Rows", "append_labels", "bars_and_stripes", "binarise", "binarised_mnist", "digits", "mnist", "overlay"]

@@ -1,6 +1,6 @@
 """Where stimuli come from (eq. 5, line 2)."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -9,6 +9,7 @@ from jax import Array
 
 from ..checks import matrix
 from ..core import Key
+from .transforms import room_for_overlay, whole_labels
 
 
 def pick(key: Key, rows: int) -> Array:
@@ -26,3 +27,46 @@ class Rows(eqx.Module):
 
     def __call__(self, key: Key, sign: Array, x: Any) -> Array:
         return jnp.where(sign > 0, self.init(key), x)
+
+
+class Shown(NamedTuple):
+    """An image with the label that it is shown with."""
+
+    image: Array  # (pixels,)
+    label: Array  # (classes,), one-hot
+    row: Array  # which image of the data it is
+
+
+class LabelContrast(eqx.Module):
+    """Images with their true label in positive phases, with a wrong one (drawn afresh, never the true one) in negative phases.
+
+    Positive phases draw a new image. A negative phase keeps the image of the phase before when `paired`, so that the two terms of eq. 1
+    differ by the label alone; otherwise it draws one of its own, so that nothing has to be remembered (eq. 2).
+    """
+
+    images: Array
+    labels: Array
+    classes: int = eqx.field(static=True)
+    paired: bool = eqx.field(static=True)
+
+    def __init__(self, images: Any, labels: Any, classes: int = 10, paired: bool = True):
+        self.images, self.classes, self.paired = matrix(images), classes, paired
+        room_for_overlay(self.images.shape[1], classes)
+        self.labels = jnp.asarray(whole_labels(labels, len(self.images), classes))
+
+    def draw(self, key: Key, sign: Array, row: Array) -> tuple[Array, Array]:
+        """The next (row, label number), given the row before."""
+        k_row, k_label = jax.random.split(key)
+        keep = (sign < 0) & self.paired
+        row = jnp.where(keep, row, pick(k_row, len(self.images)))
+        wrong = (self.labels[row] + 1 + pick(k_label, self.classes - 1)) % self.classes
+        return row, jnp.where(sign > 0, self.labels[row], wrong)
+
+    def show(self, row: Array, label: Array) -> Shown:
+        return Shown(self.images[row], jax.nn.one_hot(label, self.classes), row)
+
+    def init(self, key: Key) -> Shown:
+        return self.show(*self.draw(key, jnp.float32(1), jnp.int32(0)))
+
+    def __call__(self, key: Key, sign: Array, x: Shown) -> Shown:
+        return self.show(*self.draw(key, sign, x.row))

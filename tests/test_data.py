@@ -1,0 +1,98 @@
+"""Data that needs no network: digits, binarisation, overlay, appended labels, and the source of Forward-Forward."""
+
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flexphase.data import LabelContrast, append_labels, binarise, digits, overlay
+from flexphase.data.sources import Shown
+
+
+def test_digits_are_scikit_learns():
+    images, labels = digits()
+    assert images.shape == (1797, 64) and images.dtype == np.float32 and labels.shape == (1797,)
+    assert images.min() == 0 and images.max() == 1
+    # Class counts as printed in scikit-learn's description of the dataset (UCI optical recognition, test part).
+    assert np.bincount(labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+
+
+def test_digits_without_scikit_learn_name_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    with pytest.raises(ValueError, match=r"flexphase\[digits\]"):
+        digits()
+
+
+def test_binarise_by_hand():
+    assert binarise([[0.0, 0.5, 0.51, 1.0]]).tolist() == [[0, 0, 1, 1]]
+    assert binarise([[0.0, 0.5, 0.51, 1.0]], threshold=0.8).tolist() == [[0, 0, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: binarise([[0.0, 255.0]]), "divide 8-bit"),
+        (lambda: binarise([[0.2]], threshold=1.0), "threshold"),
+        (lambda: binarise([[0.2]], threshold=-0.1), "threshold"),
+        (lambda: binarise([[np.nan]]), "NaN"),
+        (lambda: overlay(np.zeros((2, 10)), [0, 1]), "leaves nothing"),
+        (lambda: overlay(np.zeros((2, 4)), [0, 1], classes=1), "at least 2 classes"),
+        (lambda: overlay(np.zeros((2, 20)), [0, 10]), "0 to 9"),
+        (lambda: overlay(np.zeros((2, 20)), [0, -1]), "0 to 9"),
+        (lambda: overlay(np.zeros((2, 20)), [0, 0.5]), "0 to 9"),
+        (lambda: overlay(np.zeros((2, 20)), [0, np.nan]), "0 to 9"),
+        (lambda: overlay(np.zeros((2, 20)), ["a", "b"]), "0 to 9"),
+        (lambda: overlay(np.zeros((2, 20)), [0, 1, 2]), "need 2 labels"),
+        (lambda: append_labels(np.zeros((2, 20)), [[0, 1]]), "need 2 labels"),
+        (lambda: append_labels(np.zeros((2, 20)), [0, 3], classes=3), "0 to 2"),
+        (lambda: LabelContrast(np.zeros((0, 20)), []), "non-empty"),
+        (lambda: LabelContrast(np.zeros((2, 20)), [0, 11]), "0 to 9"),
+        (lambda: LabelContrast(np.zeros((2, 9)), [0, 1]), "leaves nothing"),
+    ],
+)
+def test_bad_input_gets_a_sentence(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+@given(st.integers(2, 6), st.integers(0, 2**32 - 1))
+@settings(max_examples=20, deadline=None)
+def test_overlay_and_append_put_the_label_where_it_belongs(classes, seed):
+    rng = np.random.default_rng(seed)
+    images, labels = rng.random((5, 12), dtype=np.float32), rng.integers(0, classes, 5)
+    shown, joined = overlay(images, labels, classes), append_labels(images, labels, classes)
+    assert np.array_equal(shown[:, classes:], images[:, classes:])
+    assert np.array_equal(shown[:, :classes].argmax(1), labels) and np.array_equal(shown[:, :classes].sum(1), np.ones(5))
+    assert np.array_equal(joined[:, :12], images) and np.array_equal(joined[:, 12:], shown[:, :classes])
+
+
+def drawn(source: LabelContrast, sign: float, n: int, x: Shown) -> Shown:
+    return jax.vmap(lambda key: source(key, jnp.float32(sign), x))(jax.random.split(jax.random.key(1), n))
+
+
+def test_positives_show_the_true_label_and_every_row():
+    images = np.random.default_rng(0).random((7, 16), dtype=np.float32)
+    labels = np.array([0, 1, 2, 3, 4, 4, 4])
+    source = LabelContrast(images, labels, classes=5)
+    x = drawn(source, +1, 7000, source.init(jax.random.key(0)))
+    assert np.array_equal(np.asarray(x.label).argmax(1), labels[x.row])
+    assert np.array_equal(np.asarray(x.image), images[x.row])
+    z = (np.bincount(np.asarray(x.row)) - 1000) / np.sqrt(7000 / 7 * 6 / 7)  # uniform rows: binomial counts
+    assert np.abs(z).max() < 4
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_negatives_show_a_wrong_label_drawn_uniformly(paired):
+    images, labels = np.eye(7, 16, dtype=np.float32), np.array([0, 1, 2, 3, 4, 4, 4])
+    source = LabelContrast(images, labels, classes=5, paired=paired)
+    before = source.init(jax.random.key(0))
+    x = drawn(source, -1, 8000, before)
+    shown, truth = np.asarray(x.label).argmax(1), labels[x.row]
+    assert (shown != truth).all()
+    assert (np.unique(x.row).size == 1 and int(x.row[0]) == int(before.row)) if paired else np.unique(x.row).size == 7
+    offsets = np.bincount((shown - truth) % 5, minlength=5)[1:]
+    assert np.abs((offsets - 2000) / np.sqrt(8000 / 4 * 3 / 4)).max() < 4  # the four wrong labels alike: binomial counts
