@@ -4,6 +4,7 @@ Importing JAX takes seconds; `flexphase --help` and worker processes should not.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,9 +16,11 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name != "__all__" and name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if find_spec(f"{__name__}.{name}"):  # `from . import core` asks here first, while api may be half imported
+        return import_module(f".{name}", __name__)
     api = import_module(".api", __name__)
     globals().update({public: getattr(api, public) for public in api.__all__}, __all__=api.__all__)
-    if name not in globals():  # a name of ours, or a submodule that they brought
+    if name not in globals():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return globals()[name]
 
