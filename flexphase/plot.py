@@ -18,7 +18,7 @@ Clock = Literal["ticks", "phases", "updates"]
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES = ("-", "--", ":", "-.")
 
-METRICS = {"nll": "negative log-likelihood (nats, sum over rows)"}
+METRICS = {"nll": "NLL (nats, sum over rows)"}
 
 
 def axes(ax: Any = None, width: float = 5.0, height: float = 3.5) -> Any:
@@ -87,7 +87,8 @@ def curves(
             ax.fill_between(clock, mean - sd, mean + sd, color=colour, alpha=0.2, linewidth=0)
         ax.set_ylabel(metric_label(chosen))
     ax.set_xlabel(CLOCKS[x] + (" (ticks)" if x == "ticks" else ""))
-    return finish(ax)
+    ax.xaxis.set_major_formatter("{x:,.0f}")
+    return finish(ax, "mean and sd over " + seeds_in(record for _, record in named))
 
 
 def against(record: Record, dim: str, metric: str | None = None, ax: Any = None, label: str | None = None) -> Any:
@@ -102,14 +103,19 @@ def against(record: Record, dim: str, metric: str | None = None, ax: Any = None,
     ax.errorbar(record[dim].values, mean, sd, fmt="o-", color=colour, capsize=3, markersize=4, label=label)
     ax.set_xlabel(dim)
     ax.set_ylabel(metric_label(metric))
-    return finish(ax)
+    return finish(ax, "mean and sd over " + seeds_in([record]))
 
 
-def finish(ax: Any) -> Any:
+def seeds_in(records: Iterable[Record]) -> str:
+    numbers = sorted({record.dataset.sizes["seed"] for record in records})
+    return f"{' or '.join(map(str, numbers))} seed{'s' * (numbers != [1])}"
+
+
+def finish(ax: Any, title: str) -> Any:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25)
     if ax.get_legend_handles_labels()[1]:
-        ax.legend(frameon=False)
+        ax.legend(frameon=False, title=title, alignment="left", fontsize="small", title_fontsize="small")
     return ax
 
 
@@ -146,7 +152,7 @@ def pictures(
     top = float(np.nanmax(np.abs(canvas), initial=0)) or 1.0
     from matplotlib import colormaps
 
-    colours = colormaps["RdBu_r" if signed else "Greys"].with_extremes(bad="#b0c4d8")
+    colours = colormaps["RdBu_r" if signed else "Greys"].with_extremes(bad="#bdbdbd" if signed else "#b0c4d8")
     image = ax.imshow(canvas, cmap=colours, vmin=-top if signed else 0, vmax=top if signed else 1, interpolation="nearest")
     if signed:
         ax.figure.colorbar(image, ax=ax, shrink=0.8, label=label or "weight")
