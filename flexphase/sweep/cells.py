@@ -27,6 +27,7 @@ class Sweep(NamedTuple):
     engine: str = "auto"
     lanes: int = 40  # at most so many in a chunk; part of the plan, never derived from the number of workers
     keep_params: bool = False
+    cost: float = 1.0  # of a tick, roughly, beside other sweeps: for the time left only
 
 
 class Chunk(NamedTuple):

@@ -17,6 +17,8 @@ class Executor(Protocol):
         """The name of each chunk as it finishes, and None now and then in between; an error of a chunk is raised."""
         ...
 
+    def close(self) -> None: ...
+
 
 def cores() -> int:
     return len(os.sched_getaffinity(0))
@@ -83,6 +85,9 @@ class Local:
             selector.close()
             for process in list(self.processes):
                 self._reap(process)
+
+    def close(self) -> None:
+        """Nothing to do: the workers of a run end with it."""
 
     def _reap(self, process: subprocess.Popen) -> None:
         process.kill()

@@ -1,0 +1,121 @@
+"""The paper's claims in words, decided by stated statistical tests at the 5 % level."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+Verdict = Literal["pass", "fail", "unclear"]
+LEVEL = 0.05
+SLIGHT = 0.10  # of the improvement that the reference makes over the untrained model
+DRASTIC = 0.20
+
+
+class Claim(NamedTuple):
+    words: str  # what the paper says
+    measured: str
+    verdict: Verdict
+    test: str  # how the verdict was reached
+
+
+def mean_sd(values: ArrayLike) -> str:
+    x = np.asarray(values, float)
+    return f"{x.mean():.4g} ± {x.std(ddof=1):.2g}" if x.size > 1 else f"{x.mean():.4g}"
+
+
+def decide(p: float) -> Verdict:
+    """From a one-sided p-value: small supports the claim, large supports its opposite."""
+    return "pass" if p < LEVEL else "fail" if p > 1 - LEVEL else "unclear"
+
+
+def all_of(*verdicts: Verdict) -> Verdict:
+    return "fail" if "fail" in verdicts else "unclear" if "unclear" in verdicts else "pass"
+
+
+def worse(a: ArrayLike, b: ArrayLike) -> float:
+    """One-sided p of Welch's t-test for "the mean error of a exceeds that of b"."""
+    return float(stats.ttest_ind(a, b, equal_var=False, alternative="greater").pvalue)
+
+
+def more_spread(a: ArrayLike, b: ArrayLike) -> float:
+    """One-sided p of the Brown-Forsythe test for "a varies more than b over seeds"."""
+    p = float(stats.levene(a, b, center="median").pvalue)
+    return p / 2 if np.std(a) > np.std(b) else 1 - p / 2
+
+
+def gap(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
+    """Two-sided 90 % confidence interval (each end one-sided 5 %) of mean(a) - mean(b), Welch."""
+    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(1 - 2 * LEVEL)
+    return float(interval.low), float(interval.high)
+
+
+def within(a: ArrayLike, b: ArrayLike, limit: float) -> Verdict:
+    """Is a's mean error at most `limit` above b's? Decided by the confidence interval of the gap."""
+    low, high = gap(a, b)
+    return "pass" if high < limit else "fail" if low > limit else "unclear"
+
+
+def is_worse(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayLike) -> Claim:
+    p = worse(a, b)
+    return Claim(words, f"{name_a} {mean_sd(a)}, {name_b} {mean_sd(b)}, p = {p:.2g}", decide(p), "Welch t-test over seeds, one-sided")
+
+
+def slightly_worse(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayLike, untrained: float) -> Claim:
+    """Worse, and by less than SLIGHT of what b has learned."""
+    learned = untrained - float(np.mean(b))
+    p, slight = worse(a, b), within(a, b, SLIGHT * learned)
+    share = (float(np.mean(a)) - float(np.mean(b))) / learned
+    measured = f"{name_a} {mean_sd(a)}, {name_b} {mean_sd(b)}: a gap of {share:.1%} of the improvement, p(worse) = {p:.2g}"
+    test = f"Welch t-test, one-sided, for worse; 90 % interval of the gap below {SLIGHT:.0%} of the improvement for slightly"
+    return Claim(words, measured, all_of(decide(p), slight), test)
+
+
+def varies_more(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayLike) -> Claim:
+    p = more_spread(a, b)
+    measured = f"sd over seeds: {name_a} {np.std(a, ddof=1):.3g}, {name_b} {np.std(b, ddof=1):.3g}, p = {p:.2g}"
+    return Claim(words, measured, decide(p), "Brown-Forsythe test, one-sided")
+
+
+def fails(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayLike, untrained: float) -> Claim:
+    """Misses more than DRASTIC of what b learns."""
+    learned = untrained - float(np.mean(b))
+    low, high = gap(a, b)
+    limit = DRASTIC * learned
+    verdict: Verdict = "pass" if low > limit else "fail" if high < limit else "unclear"
+    measured = f"{name_a} {mean_sd(a)}, {name_b} {mean_sd(b)}: {(np.mean(a) - np.mean(b)) / learned:.0%} of the improvement is missing"
+    return Claim(words, measured, verdict, f"90 % interval of the gap above {DRASTIC:.0%} of the improvement (Welch)")
+
+
+def robust(words: str, bs: Sequence[float], errors: Sequence[ArrayLike], untrained: float, low: float = 0.2, high: float = 0.8) -> Claim:
+    """No b of the range loses more than DRASTIC of what the best b learns; errors[i] holds the seeds of bs[i]."""
+    means = [float(np.mean(e)) for e in errors]
+    top = int(np.argmin(means))
+    learned = untrained - means[top]
+    inside = [i for i, b in enumerate(bs) if low - 1e-6 <= b <= high + 1e-6 and i != top]
+    verdict = all_of(*(within(errors[i], errors[top], DRASTIC * learned) for i in inside))
+    worst = max(inside, key=lambda i: means[i])
+    measured = (
+        f"best at b = {bs[top]:.2g} with {mean_sd(errors[top])}; the worst of the range is b = {bs[worst]:.2g} with "
+        f"{mean_sd(errors[worst])}, {(means[worst] - means[top]) / learned:.1%} of the improvement lost"
+    )
+    return Claim(words, measured, verdict, f"at each b from {low} to {high}: 90 % interval of the gap to the best below {DRASTIC:.0%} (Welch)")
+
+
+def best_is(words: str, side: Literal["below", "above"], bs: Sequence[float], errors: Sequence[ArrayLike], draws: int = 4000) -> Claim:
+    """Bootstrap over seeds: how often is the b with the lowest mean below (above) 0.5?"""
+    rng = np.random.default_rng(0)
+    means = np.stack([np.asarray(e, float)[rng.integers(0, np.size(e), (draws, np.size(e)))].mean(1) for e in errors])
+    winners = np.asarray(bs)[means.argmin(0)]
+    share = float(np.mean(winners < 0.5 - 1e-6 if side == "below" else winners > 0.5 + 1e-6))
+    top = int(np.argmin([np.mean(e) for e in errors]))
+    measured = f"best at b = {bs[top]:.2g} with {mean_sd(errors[top])}; {side} 0.5 in {share:.1%} of bootstrap samples"
+    return Claim(words, measured, decide(1 - share), f"bootstrap over seeds, {draws} samples: at least {1 - LEVEL:.0%} {side} 0.5")
+
+
+def shrinks(words: str, wide: ArrayLike, narrow: ArrayLike, what: str) -> Claim:
+    """Paired over seeds: is the gap `narrow` smaller than the gap `wide`?"""
+    p = float(stats.ttest_rel(wide, narrow, alternative="greater").pvalue)
+    measured = f"{what}: gap {mean_sd(wide)} over steps, {mean_sd(narrow)} over time steps, p = {p:.2g}"
+    return Claim(words, measured, decide(p), "paired t-test over seeds, one-sided")

@@ -1,0 +1,72 @@
+"""Fig. 1: the phase dynamics of a real run, standard beside AoL random T. The paper's traces are drawn by hand; these are measured."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from ..core import Run, State, init, tick
+from ..report.panels import Panel, Series
+from ..sweep import Sweep
+from . import Shown
+from .bas import build
+from .claims import Claim
+
+TITLE = "Phase dynamics: a standard learner beside always-on learning with random phase lengths"
+DATA = None
+UNIT = 5  # the visible unit that is drawn, with one of its weights
+STANDARD = {"name": "cd", "length": 20, "eta": 0.05}
+AOL = {"name": "aol-random", "length": 20, "eta": 0.05, "b": 0.5}
+SIZES = {"quick": {"settle": 4_000, "ticks": 200}, "full": {"settle": 4_000, "ticks": 200}}
+
+
+def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
+    return {}
+
+
+def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
+    panels, memory, learning = [], [], []
+    for title, cell in (("A  standard, CD-20", STANDARD), ("B  AoL random T, mean 20", AOL)):
+        t = trace(build(**cell), **size)
+        x = np.arange(size["ticks"])
+        time, ribbon = "network time steps (ticks); grey: negative phase", shaded(t["sign"])
+        weight = t["w"][:, np.ptp(t["w"], axis=0).argmax()]  # of unit UNIT, the one that moves most
+        panels += [
+            Panel(f"{title}: learning on", time, "learning rate is on (0 or 1)", [Series("", x, t["learns"], colour=0, kind="steps")], shade=ribbon, ylim=(-0.05, 1.15)),
+            Panel(f"{title}: one unit", time, f"state of visible unit {UNIT}", [Series("", x, t["v"], colour=1, kind="steps")], shade=ribbon, ylim=(-0.05, 1.15)),
+            Panel(f"{title}: one weight", time, "change of the weight since tick 0", [Series("", x, weight - weight[0], colour=3, kind="steps")], shade=ribbon),
+        ]  # fmt: skip
+        memory.append(float(np.mean(t["memory"])))
+        learning.append(float(np.mean(t["learns"])))
+    claims = [
+        Claim("The standard learner must carry g+ through the negative phase; the other remembers nothing.",
+              f"the accumulator is not empty at {memory[0]:.0%} of tick boundaries (standard) and at {memory[1]:.0%} (AoL random T)",
+              "pass" if memory[0] > 0 and memory[1] == 0 else "fail", "counted over the ticks drawn; exactly zero is asked of AoL"),
+        Claim("Learning is switched on at the ends of phase pairs only; with AoL it is always on.",
+              f"the learning rate is on at {learning[0]:.1%} of ticks (standard) and at {learning[1]:.0%} (AoL random T)",
+              "pass" if learning[0] < 0.05 and learning[1] == 1 else "fail", "counted over the ticks drawn"),
+    ]  # fmt: skip
+    return Shown(panels, claims, ["All traces are of one trained lane, seed 0; the paper's are illustrations."], 3)
+
+
+def shaded(sign: np.ndarray) -> list[tuple[float, float]]:
+    """The stretches of negative phases."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[1], sign, [1]])))
+    return [(float(a), float(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def trace(run: Run, settle: int, ticks: int) -> dict[str, np.ndarray]:
+    """Tick by tick: sign, is learning on, one unit, one weight, is anything remembered?"""
+
+    def one(s: State, _: Any) -> tuple[State, dict[str, Any]]:
+        s = tick(run, s)
+        on = run.estimator(s.phase._replace(left=s.phase.left + 1))[1]
+        remembered = jnp.any(jnp.stack([jnp.any(a != 0) for a in jax.tree.leaves(s.acc)]))
+        return s, {"sign": s.phase.sign, "learns": on, "v": s.z.v[UNIT], "w": s.params.W[UNIT], "memory": remembered}
+
+    s = init(run, jax.random.key(0))
+    s = jax.jit(partial(jax.lax.fori_loop, 0, settle, lambda _, s: tick(run, s)))(s)
+    return {k: np.asarray(v, float) for k, v in jax.lax.scan(one, s, None, ticks)[1].items()}

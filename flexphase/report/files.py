@@ -1,0 +1,53 @@
+"""The files of a figure: PNG, SVG and PDF pictures, what is drawn as CSV, what was recorded as netCDF."""
+
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from ..experiments import Shown
+from ..sweep import RunFolder
+from .panels import draw, table
+
+LIGHT = {"svg.hashsalt": "flexphase", "svg.fonttype": "path"}
+INK, GROUND = "#e4e8ec", "#14181c"
+DARK = LIGHT | {"figure.facecolor": GROUND, "axes.facecolor": GROUND, "savefig.facecolor": GROUND} | dict.fromkeys(
+    ["text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color"], INK
+)  # fmt: skip
+UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
+
+def picture(shown: Shown, kind: str, style: dict[str, Any]) -> bytes:
+    import matplotlib
+
+    buffer = BytesIO()
+    with matplotlib.rc_context(style):
+        draw(shown.panels, shown.columns).savefig(buffer, format=kind, dpi=150, metadata=UNDATED.get(kind))
+    return buffer.getvalue()
+
+
+def pictures(name: str, shown: Shown, folder: RunFolder) -> dict[str, Path]:
+    return {kind.upper(): folder.write(f"{name}.{kind}", picture(shown, kind, LIGHT)) for kind in ("png", "svg", "pdf")}
+
+
+def drawn(name: str, shown: Shown, folder: RunFolder) -> Path:
+    return folder.write(f"{name}.csv", table(shown.panels).to_csv(index=False))
+
+
+def recorded(name: str, shown: Shown, data: dict[str, xr.Dataset], folder: RunFolder) -> Path:
+    """Every curve of every lane where there was a sweep, else what is drawn."""
+    datasets = [d.drop_vars([v for v in d if str(v).startswith("params")]) for d in data.values()]
+    dataset = datasets[0] if datasets else xr.Dataset.from_dataframe(_indexed(table(shown.panels)))
+    dataset.attrs |= {"claims": json.dumps([c._asdict() for c in shown.claims])}
+    path, encoding = folder.path / f"{name}.nc", {str(v): {"zlib": True} for v in dataset if dataset[v].dtype.kind in "fi"}
+    part = folder.path / f".{name}.nc.part"
+    dataset.to_netcdf(part, engine="h5netcdf", encoding=encoding)
+    return part.replace(path)
+
+
+def _indexed(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.set_index(np.arange(len(frame))).rename_axis("row")

@@ -1,0 +1,104 @@
+"""A figure is a list of panels, a panel a list of series: drawn once by matplotlib, once by the page's script, written once as CSV."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from ..plot import PALETTE, over_seeds
+
+LINES = ("-", "--", ":", "-.")
+
+
+class Series(NamedTuple):
+    name: str
+    x: Any
+    y: Any  # mean over seeds
+    sd: Any = None
+    colour: int = 0  # in PALETTE
+    line: int = 0  # in LINES
+    kind: str = "line"  # or "points" (with error bars), "steps"
+    star: tuple[float, float] | None = None
+    at: float | None = None  # a dotted line at this x
+
+
+class Panel(NamedTuple):
+    title: str
+    x: str
+    y: str
+    series: Sequence[Series]
+    logx: bool = False
+    logy: bool = False
+    shade: Sequence[tuple[float, float]] = ()  # stretches of x with a grey ground
+    ylim: tuple[float, float] | None = None
+
+
+def curve(name: str, dataset: xr.Dataset, clock: str, metric: str, scale: float = 1.0, **style: Any) -> Series:
+    """One cell's metric over a clock: mean and sd over seeds."""
+    mean, sd = over_seeds(dataset[metric] * scale)
+    return Series(name, dataset[clock].mean("seed").values, mean, sd, **style)
+
+
+def star(series: Series, x: float) -> Series:
+    """Marked with a star at x."""
+    return series._replace(star=(float(x), float(np.interp(x, series.x, series.y))))
+
+
+def points(name: str, x: Sequence[float], values: Sequence[Any], **style: Any) -> Series:
+    """Mean and sd of values[i] (over seeds) at x[i]."""
+    spread = [float(np.std(v, ddof=1)) if np.size(v) > 1 else 0.0 for v in values]
+    return Series(name, np.asarray(x, float), np.array([np.mean(v) for v in values]), np.array(spread), kind="points", **style)
+
+
+def table(panels: Sequence[Panel]) -> pd.DataFrame:
+    """All that is drawn, tidy: panel, series, x, mean, sd."""
+    rows = [
+        pd.DataFrame({"panel": p.title, "series": s.name, "x": np.asarray(s.x, float), "mean": np.asarray(s.y, float), "sd": np.nan if s.sd is None else s.sd})
+        for p in panels
+        for s in p.series
+    ]
+    return pd.concat(rows, ignore_index=True)
+
+
+def draw(panels: Sequence[Panel], columns: int) -> Any:
+    """All panels as one matplotlib figure; colours of text and ground come from the rc parameters of the moment."""
+    from matplotlib.figure import Figure
+
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(5.0 * columns, 3.6 * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax, panel in zip(grid, panels, strict=False):
+        panel_on(ax, panel)
+    for ax in grid[len(panels) :]:
+        ax.set_axis_off()
+    return figure
+
+
+def panel_on(ax: Any, panel: Panel) -> None:
+    for low, high in panel.shade:
+        ax.axvspan(low, high, color="#888888", alpha=0.25, linewidth=0)
+    for s in panel.series:
+        style = {"color": PALETTE[s.colour], "linestyle": LINES[s.line], "label": s.name or None, "linewidth": 1.4}
+        if s.kind == "points":
+            ax.errorbar(s.x, s.y, s.sd, marker="o", markersize=3.5, capsize=2.5, **style)
+        elif s.kind == "steps":
+            ax.step(s.x, s.y, where="post", **style)
+        else:
+            ax.plot(s.x, s.y, **style)
+            if s.sd is not None and np.isfinite(s.sd).any():
+                ax.fill_between(s.x, s.y - s.sd, s.y + s.sd, color=PALETTE[s.colour], alpha=0.2, linewidth=0)
+        if s.star:
+            ax.plot(*s.star, "*", color=PALETTE[s.colour], markersize=13, markeredgecolor=ax.get_facecolor())
+        if s.at is not None:
+            ax.axvline(s.at, color=PALETTE[s.colour], linestyle=":", linewidth=1)
+    ax.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+    ax.set_xscale("log" if panel.logx else "linear")
+    ax.set_yscale("log" if panel.logy else "linear")
+    if panel.ylim:
+        ax.set_ylim(*panel.ylim)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(alpha=0.25)
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(frameon=False, fontsize=8)
