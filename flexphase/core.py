@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
+from .checks import learning_rate
 from .lanes import Grid, Lanes, lanes
 from .record import Log, Record, budget
 
@@ -55,6 +56,7 @@ class Process(Protocol):
 class Method(Protocol):
     """Eq. 5, line 3, and the two terms of eq. 1."""
 
+    def check(self, x: PyTree) -> None: ...  # ValueError where such stimuli, stacked along a first axis, do not fit
     def init(self, key: Key) -> tuple[PyTree, PyTree]: ...  # -> params, z
     def enter(self, key: Key, params: PyTree, z: PyTree, x: PyTree, sign: Array) -> PyTree: ...  # z where a phase begins
     def step(self, key: Key, params: PyTree, z: PyTree, x: PyTree, sign: Array) -> PyTree: ...  # z' ~ p(z' | theta, z, x, sign)
@@ -64,6 +66,8 @@ class Method(Protocol):
 class Source(Protocol):
     """Eq. 5, line 2: the stimulus of the phase that begins, given the one before."""
 
+    @property
+    def stimuli(self) -> PyTree: ...  # what it shows, or examples of that, stacked along a first axis
     def init(self, key: Key) -> PyTree: ...
     def __call__(self, key: Key, sign: Array, x: PyTree) -> PyTree: ...
 
@@ -81,7 +85,7 @@ class Estimator(eqx.Module):
 class Optimiser(eqx.Module):
     """An optax optimiser whose learning rate is a leaf, so that eta can be swept like everything else."""
 
-    eta: Array = eqx.field(converter=jnp.float32)
+    eta: Array = eqx.field(converter=learning_rate)
     make: Callable[[Any], optax.GradientTransformation] = eqx.field(static=True, default=optax.sgd)
 
 
@@ -167,6 +171,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str: ...
+    def start(self, lanes: Lanes, state: State) -> State: ...  # fills State.noise, if the engine has generators of its own
     def advance(self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]) -> State: ...
 
 
@@ -185,6 +190,9 @@ class JaxEngine:
 
     name = "jax"
 
+    def start(self, lanes: Lanes, state: State) -> State:
+        return state
+
     def advance(self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]) -> State:
         piece = 1
         while ticks > 0:
@@ -197,7 +205,8 @@ class JaxEngine:
 
 
 def check(run: Run) -> None:
-    """Refuse pairs that have no meaning."""
+    """Refuse parts that do not fit each other."""
+    run.method.check(run.source.stimuli)
     if not (run.estimator.local or run.process.alternates):
         raise ValueError(
             "the two-term estimator (eq. 1) waits for a negative phase after each positive one, so it needs Alternating phases; "
@@ -228,7 +237,7 @@ def train(
     every = lanes(run, seeds, seed)
     total = budget(every.run.process.mean_length, ticks, phases)
     engine = engine or JaxEngine()
-    log = Log.open(every, _start(every), total, records, metrics or {}, engine.name, checkpoint)
+    log = Log.open(every, engine.start(every, _start(every)), total, records, metrics or {}, engine.name, checkpoint)
 
     def report(n: int) -> None:
         log.done += n

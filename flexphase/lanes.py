@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from .checks import count
+
 PyTree = Any
 
 
@@ -23,8 +25,10 @@ class Grid(NamedTuple):
 def grid(make: Callable[..., PyTree], **values: Sequence[float]) -> Grid:
     """`grid(lambda b, eta: Run(...), b=[...], eta=[...])`: every combination, as lanes for one `train`."""
     for name, axis in values.items():
-        if len(axis) == 0:
-            raise ValueError(f"the axis {name!r} of the grid is empty; give it at least one value.")
+        if np.ndim(axis) != 1 or len(axis) == 0:
+            raise ValueError(f"the axis {name!r} of the grid must be a list of at least one value, not {axis!r}.")
+        if name in ("seed", "record", "ticks", "phases", "updates"):
+            raise ValueError(f"an axis of the grid cannot be called {name!r}, which every record has; choose another name.")
     points = itertools.product(*values.values())
     return Grid([make(**dict(zip(values, point, strict=True))) for point in points], dict(values))
 
@@ -49,21 +53,21 @@ class Lanes(NamedTuple):
 
 def lanes(run: PyTree, seeds: int, seed: int) -> Lanes:
     """Grid points x seeds. A lane's key depends on its seed alone, so adding a lane changes no other."""
-    if seeds < 1:
-        raise ValueError(f"seeds must be at least 1, not {seeds!r}.")
-    if not 0 <= seed <= 2**31 - seeds:
+    seeds, seed = count(seeds, "seeds"), count(seed, "the base seed", 0)
+    if seed > 2**31 - seeds:
         raise ValueError(f"the base seed must lie between 0 and 2^31 - seeds, not {seed!r}.")
     points, dims = run if isinstance(run, Grid) else ([run], {})
     flat = [jax.tree.flatten(eqx.filter(p, eqx.is_array)) for p in points]
-    if any(not eqx.tree_equal(eqx.filter(p, eqx.is_array, inverse=True), eqx.filter(points[0], eqx.is_array, inverse=True)) for p in points[1:]):
+    static = [eqx.filter(p, eqx.is_array, inverse=True) for p in points]
+    if any(not eqx.tree_equal(other, static[0]) for other in static[1:]):
         raise ValueError("the runs of a grid may differ in numbers only (b, tau, eta, ...); train different methods or sizes separately.")
     leaves, axes = [], []
     for same in zip(*(leaf for leaf, _ in flat), strict=True):
-        shared = all(leaf is same[0] for leaf in same)
+        shared = all(leaf is same[0] or (leaf.ndim and np.array_equal(leaf, same[0])) for leaf in same)  # one copy of the data
         axes.append(None if shared else 0)
         leaves.append(same[0] if shared else jnp.repeat(jnp.stack(same), seeds, axis=0))
     treedef = flat[0][1]
-    merged = eqx.combine(jax.tree.unflatten(treedef, leaves), eqx.filter(points[0], eqx.is_array, inverse=True))
+    merged = eqx.combine(jax.tree.unflatten(treedef, leaves), static[0])
     numbers = np.arange(seed, seed + seeds)
     keys = jnp.tile(jax.vmap(jax.random.key)(numbers), len(points))
     dims = {name: np.asarray(axis) for name, axis in dims.items()} | {"seed": numbers}

@@ -74,8 +74,7 @@ class Phases(eqx.Module):
 
     @property
     def mean_length(self) -> Array:
-        b = self.selection.b
-        return b * self.positive.mean + (1 - b) * self.negative.mean
+        return self.negative.mean + self.selection.b * (self.positive.mean - self.negative.mean)  # exact where the two are equal
 
     def init(self, key: Key) -> tuple[()]:
         return ()

@@ -1,11 +1,13 @@
 """What was measured, on three clocks, with its provenance: an xarray Dataset that is saved as netCDF, never as a pickle."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
 import platform
 import time
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -14,9 +16,11 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from .checks import count
 from .lanes import Lanes
 
 CLOCKS = {"ticks": "network time steps", "phases": "phases", "updates": "parameter updates"}
@@ -24,7 +28,7 @@ CLOCKS = {"ticks": "network time steps", "phases": "phases", "updates": "paramet
 
 @dataclass(frozen=True)
 class Record:
-    """`dataset` has one dimension per swept quantity (seed, b, eta, ...) and `record`; clocks, metrics and final parameters are variables."""
+    """`dataset` has a dimension for each swept quantity (seed, b, ...) and `record`; clocks, metrics, final parameters are variables."""
 
     dataset: xr.Dataset
 
@@ -47,7 +51,7 @@ class Record:
     @property
     def params(self) -> dict[str, np.ndarray]:
         """The final parameters by name, lane dimensions first."""
-        return {name[len("params.") :]: np.asarray(v) for name, v in self.dataset.items() if str(name).startswith("params.")}  # type: ignore[index]
+        return {name[len("params.") :] or "theta": np.asarray(v) for name, v in self.dataset.items() if str(name).startswith("params")}  # type: ignore[index]
 
     def final(self, metric: str | None = None) -> xr.DataArray:
         """The last value of a metric in every lane."""
@@ -73,7 +77,7 @@ class Record:
         except FileNotFoundError:
             raise ValueError(f"there is no record at {path}.") from None
         except (OSError, KeyError, ValueError) as error:
-            raise ValueError(f"{path} is not a record of flexphase ({error}); records are the netCDF files that Record.save writes.") from None
+            raise ValueError(f"{path} is not a record of flexphase ({error}); give a netCDF file that Record.save wrote.") from None
         return Record(ds)
 
 
@@ -93,8 +97,8 @@ def describe(value: Any) -> Any:
     if isinstance(value, eqx.Module):
         fields = value.__dataclass_fields__
         return {"kind": type(value).__name__} | {name: describe(getattr(value, name)) for name in fields}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: describe(v) for name, v in value._asdict().items()}
+    if isinstance(value, tuple) and (names := getattr(value, "_fields", None)):
+        return {name: describe(v) for name, v in zip(names, value, strict=True)}
     if isinstance(value, dict):
         return {str(k): describe(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -102,10 +106,12 @@ def describe(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic, jax.Array)):
         array = np.asarray(value)
         if array.size <= 64:
-            return array.astype(float).round(9).tolist() if array.dtype.kind == "f" else array.tolist()
-        return {"shape": list(array.shape), "dtype": str(array.dtype), "sha256": hashlib.sha256(np.ascontiguousarray(array)).hexdigest()}
+            return array.astype(str).astype(float).tolist() if array.dtype.kind == "f" else array.tolist()  # 0.1, not 0.10000000149
+        return {"shape": list(array.shape), "dtype": str(array.dtype), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
+    if isinstance(value, functools.partial):
+        return {"kind": "partial", "func": describe(value.func), "args": describe(value.args), "keywords": describe(value.keywords)}
     if callable(value):
-        return f"{value.__module__}.{value.__qualname__}"
+        return f"{value.__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
 
 
@@ -119,13 +125,15 @@ def budget(mean_length: Any, ticks: int | None, phases: int | None) -> int:
     if (ticks is None) == (phases is None):
         raise ValueError("give either ticks= or phases=, the length of training.")
     if phases is not None:
+        phases = count(phases, "phases")
         lengths = np.unique(np.asarray(mean_length))
         if len(lengths) > 1:
             raise ValueError("the lanes have different mean phase lengths, so one number of phases is many numbers of ticks; give ticks=.")
         ticks = round(phases * float(lengths[0]))
-    if not ticks or not 0 < ticks < 2**31:
-        raise ValueError(f"training must last between 1 and 2^31 - 1 ticks, not {ticks!r}.")
-    return int(ticks)
+    ticks = count(ticks, "ticks")
+    if ticks >= 2**31:
+        raise ValueError(f"training must last fewer than 2^31 ticks, not {ticks}; train longer in several runs.")
+    return ticks
 
 
 class OverLanes(eqx.Module):
@@ -145,21 +153,19 @@ def measure(metric: Any, params: Any) -> np.ndarray:
     return np.asarray(metric(params) if isinstance(metric, OverLanes) else _each_lane(metric, params))
 
 
+def _is_key(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
 def _pack(tree: Any) -> list[np.ndarray]:
     """The leaves of a state as plain arrays; random keys as their bits."""
-    return [
-        np.asarray(jax.random.key_data(leaf) if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
-        for leaf in jax.tree.leaves(tree)
-    ]
+    return [np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf) for leaf in jax.tree.leaves(tree)]
 
 
 def _unpack(tree: Any, packed: list[np.ndarray]) -> Any:
     """The inverse of `_pack`, given a tree of the same structure."""
     leaves, treedef = jax.tree.flatten(tree)
-    restored = [
-        jax.random.wrap_key_data(new) if isinstance(old, jax.Array) and jax.dtypes.issubdtype(old.dtype, jax.dtypes.prng_key) else new
-        for old, new in zip(leaves, packed, strict=True)
-    ]
+    restored = [jax.random.wrap_key_data(jnp.asarray(new)) if _is_key(old) else new for old, new in zip(leaves, packed, strict=True)]
     return jax.tree.unflatten(treedef, restored)
 
 
@@ -182,8 +188,7 @@ class Log:
 
     @staticmethod
     def open(lanes: Lanes, state: Any, total: int, records: int, metrics: Mapping[str, Any], engine: str, checkpoint: Any) -> "Log":
-        if records < 1:
-            raise ValueError(f"records must be at least 1, not {records!r}.")
+        records = count(records, "records")
         config = {
             "run": describe(lanes.run),
             "dims": describe(lanes.dims),
@@ -209,8 +214,9 @@ class Log:
         return int(self.marks[seen]) - self.done if seen < len(self.marks) else None
 
     def latest(self) -> dict[str, float]:
-        with np.errstate(all="ignore"):
-            return {name: float(np.nanmean(self.curves[name][-1])) for name in self.metrics}
+        """The mean of each metric over the lanes that have one."""
+        last = {name: self.curves[name][-1] for name in self.metrics}
+        return {name: float(np.mean(values[np.isfinite(values)])) if np.isfinite(values).any() else np.nan for name, values in last.items()}
 
     @contextlib.contextmanager
     def timing(self, what: str) -> Iterator[None]:
@@ -226,10 +232,9 @@ class Log:
             values = {name: measure(metric, state.params) for name, metric in self.metrics.items()}
         values |= {clock: np.asarray(getattr(state, clock)) for clock in CLOCKS}
         finite = np.all([np.isfinite(np.asarray(p)).reshape(len(p), -1).all(1) for p in jax.tree.leaves(state.params)], axis=0)
-        self.diverged_at = np.where((self.diverged_at < 0) & ~finite, values["ticks"], self.diverged_at)
-        self.state = state
-        for name, curve in self.curves.items():
-            curve.append(values[name])
+        diverged_at = np.where((self.diverged_at < 0) & ~finite, values["ticks"], self.diverged_at)
+        curves = {name: [*curve, values[name]] for name, curve in self.curves.items()}
+        self.state, self.diverged_at, self.curves = state, diverged_at, curves  # at once: Ctrl-C may come at any time
         if self.checkpoint:
             self.keep()
 
@@ -251,10 +256,10 @@ class Log:
             with np.load(self.checkpoint, allow_pickle=False) as file:  # type: ignore[arg-type]
                 kept = dict(file)
             digest = str(kept["digest"])
-        except (OSError, KeyError, ValueError, EOFError) as error:
+        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{self.checkpoint} is not a checkpoint of flexphase ({error}).") from None
         if digest != self.digest():
-            raise ValueError(f"{self.checkpoint} belongs to another configuration or version of flexphase; resume with the same settings or choose another folder.")
+            raise ValueError(f"{self.checkpoint} belongs to another configuration; resume with the same settings or choose another folder.")
         self.state = _unpack(self.state, [kept[f"state{i}"] for i in range(len(jax.tree.leaves(self.state)))])
         self.curves = {name: list(kept[f"curve.{name}"]) for name in self.curves}
         self.diverged_at = kept["diverged_at"]
@@ -270,7 +275,8 @@ class Log:
             name = "params" + "".join(f".{getattr(p, 'name', getattr(p, 'key', getattr(p, 'idx', '')))}" for p in path)
             array = np.asarray(leaf).reshape(*shape, *leaf.shape[1:])
             data[name] = ([*dims, *(f"{name}_{i}" for i in range(array.ndim - len(dims)))], array)
-        data["diverged_at"] = (dims, self.diverged_at.reshape(shape), {"long_name": "ticks at which a parameter was found not finite; -1: never"})
+        about = {"long_name": "ticks at which a parameter was found not finite; -1: never"}
+        data["diverged_at"] = (dims, self.diverged_at.reshape(shape), about)
         dataset = xr.Dataset(data, coords={name: values for name, values in self.lanes.dims.items()})
         for clock, words in CLOCKS.items():
             dataset[clock].attrs["long_name"] = words

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import matrix
-from ..core import Key
+from ..checks import matrices, matrix
+from ..core import Key, where
 from .transforms import room_for_overlay, whole_labels
 
 
@@ -18,15 +18,23 @@ def pick(key: Key, rows: int) -> Array:
 
 
 class Rows(eqx.Module):
-    """A fresh random row of the data at each positive phase; a negative phase keeps the last one (free networks ignore it)."""
+    """A fresh random row of the data at each positive phase; a negative phase keeps the last one (free networks ignore it).
 
-    data: Array = eqx.field(converter=matrix)
+    The data is one (rows, features) array, or a tuple of arrays whose rows belong together, such as (inputs, targets).
+    """
 
-    def init(self, key: Key) -> Array:
-        return self.data[pick(key, len(self.data))]
+    data: Any = eqx.field(converter=matrices)
 
-    def __call__(self, key: Key, sign: Array, x: Any) -> Array:
-        return jnp.where(sign > 0, self.init(key), x)
+    @property
+    def stimuli(self) -> Any:
+        return self.data
+
+    def init(self, key: Key) -> Any:
+        row = pick(key, len(jax.tree.leaves(self.data)[0]))
+        return jax.tree.map(lambda array: array[row], self.data)
+
+    def __call__(self, key: Key, sign: Array, x: Any) -> Any:
+        return where(sign > 0, self.init(key), x)
 
 
 class Shown(NamedTuple):
@@ -53,6 +61,10 @@ class LabelContrast(eqx.Module):
         self.images, self.classes, self.paired = matrix(images), classes, paired
         room_for_overlay(self.images.shape[1], classes)
         self.labels = jnp.asarray(whole_labels(labels, len(self.images), classes))
+
+    @property
+    def stimuli(self) -> Shown:
+        return Shown(self.images, jax.nn.one_hot(self.labels, self.classes), jnp.arange(len(self.images)))
 
     def draw(self, key: Key, sign: Array, row: Array) -> tuple[Array, Array]:
         """The next (row, label number), given the row before."""

@@ -83,6 +83,9 @@ class ForwardForward(eqx.Module):
                 f"an overlay of {self.classes} classes does not fit an image of {self.sizes[0]} pixels; at least 2, and fewer than pixels."
             )
 
+    def check(self, x: Labelled) -> None:
+        self.overlaid(jax.tree.map(lambda stacked: stacked[0], x))
+
     def init(self, key: Key) -> tuple[Params, tuple[Array, ...]]:
         shapes = list(zip(self.sizes[:-1], self.sizes[1:], strict=True))
         keys = jax.random.split(key, len(shapes))
