@@ -44,7 +44,8 @@ def feedback(chain: Chain, start: Any, tau: float, geometric: bool = False) -> n
     """The exact coefficient of eta^2 in the feedback bias.
 
     To first order theta_t - theta_0 = -(eta/tau) sum_{s <= t} g(z_s), which acts at once through dg/dtheta and, through dP/dtheta, on all
-    later states:  -(1/tau^2) sum_{t} P(T >= t) { E[Dg(z_t) u_{t-1}] + sum_{r <= t} u_{r-1} dP P^(t-r) g },  u_r = E[sum_{s<=r} g(z_s); z_r].
+    later states. With u_r = E[sum_{s <= r} g(z_s); z_r]:
+        -(1/tau^2) sum_t P(T >= t) { u_{t-1} P dg + sum_{r <= t} u_{r-1} dP P^(t-r) g }
     """
     P, p, far = _begin(chain, start, tau)
     g, dP, dg = chain.g, derivative(chain.kernel, chain.theta), derivative(chain.grad, chain.theta)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from ..core import Key, Phase, Run, State, init, tick
+from ..core import Key, Phase, Run, State, init, phase_keys, tick
 
 
 class Tick(NamedTuple):
@@ -40,6 +40,38 @@ def check_params(run: Run, params: Any) -> None:
     if jax.tree.structure(like) != jax.tree.structure(params) or any(
         a.shape != jnp.shape(b) for a, b in zip(jax.tree.leaves(like), jax.tree.leaves(params), strict=True)
     ):
-        raise ValueError(f"these parameters do not fit {type(run.method).__name__}; give the params of a run with the same method and sizes.")
+        raise ValueError(
+            f"these parameters do not fit {type(run.method).__name__}; give the params of a run with the same method and sizes."
+        )
     if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(eqx.filter(params, eqx.is_inexact_array_like))):
         raise ValueError("the parameters are not finite: this lane diverged; take an earlier checkpoint, another seed or a smaller eta.")
+
+
+class Starts(NamedTuple):
+    """States and stimuli with which phases of one sign begin, a lane each."""
+
+    z: Any
+    x: Any
+
+
+def repeated(z: Any, x: Any, lanes: int) -> Starts:
+    """The same beginning in every lane."""
+    return Starts(*jax.tree.map(lambda a: jnp.broadcast_to(a, (lanes, *jnp.shape(a))), (z, x)))
+
+
+def starts(run: Run, params: Any, sign: float, *, lanes: int = 64, settle: int = 20, seed: int = 0) -> Starts:
+    """After `settle` phases of the run with its parameters frozen, a phase of `sign` begins."""
+    check_params(run, params)
+    keys = jax.random.split(jax.random.key(seed), lanes)
+    return _starts(run, params, keys, jnp.float32(sign), jnp.int32(round(settle * float(run.process.mean_length))))
+
+
+@eqx.filter_jit
+def _starts(run: Run, params: Any, keys: Key, sign: Array, settle: Array) -> Starts:
+    def lane(key: Key) -> Starts:
+        s = jax.lax.fori_loop(0, settle, lambda _, s: frozen_tick(run, s)[0], begin(run, params, key))
+        _, k_source, k_enter = phase_keys(s.key, s.phases)
+        x = run.source(k_source, sign, s.x)
+        return Starts(run.method.enter(k_enter, params, s.z, x, sign), x)
+
+    return jax.vmap(lane)(keys)

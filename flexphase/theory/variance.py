@@ -48,7 +48,9 @@ def given(cov_plus: float, cov_minus: float, mu_plus: Any = 0.0, mu_minus: Any =
 def checked(m: Moments) -> Moments:
     """Refuse moments that no pair of terms can have."""
     if not all(np.all(np.isfinite(np.asarray(v, float))) for v in m[:6]):
-        raise ValueError("the moments are not finite: a gradient overflowed or a parameter diverged; take an earlier checkpoint or a smaller eta.")
+        raise ValueError(
+            "the moments are not finite: a gradient overflowed or a parameter diverged; take an earlier checkpoint or a smaller eta."
+        )
     if np.any(np.asarray(m.A) < 0) or np.any(np.asarray(m.C) < 0):
         raise ValueError("A = E|g+|^2 and C = E|g-|^2 are mean squares and cannot be negative.")
     return m

@@ -1,0 +1,120 @@
+"""How fast does a learner's gradient forget? One long phase, watched from its beginning with the parameters frozen."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from ..core import Key, Run
+from .frozen import Starts, starts
+
+DIRECTIONS = 64  # parameters in more dimensions are seen through this many random projections, which keep squared lengths on average
+
+REPEATS = 16  # pairs of phases that share their beginnings
+
+
+class Mixing(NamedTuple):
+    """What one long phase shows about the term of its sign."""
+
+    mean: float  # |gbar|, the length of the term at equilibrium
+    autocorrelation: float  # ticks: 1 + 2 sum_k rho_k; n ticks of a phase are worth n / autocorrelation independent samples
+    transient: float  # |sum_t (E g_t - gbar)|: the transient bias of always-on learning is eta / tau times this
+    error: "Mixing | None" = None  # standard errors
+
+
+def mixing(run: Run, params: Any, sign: float, *, ticks: int = 1024, lanes: int = 64, seed: int = 0) -> Mixing:
+    """Watch `lanes` phases of `sign` for `ticks` each; the second half counts as equilibrium.
+
+    The transient is summed over each phase minus one that goes on from its end, with the same random numbers: where the two have met
+    nothing is left, not even noise.
+    """
+    if ticks < 16 or lanes < 8:
+        raise ValueError(f"mixing needs at least 16 ticks and 8 lanes, not {ticks} and {lanes}.")
+    at = starts(run, params, sign, lanes=lanes, seed=seed)
+    keys = jax.random.split(jax.random.key(seed + 1), lanes)
+    look = directions(params)
+    g, settled = _watch(run.method, params, at, keys, jnp.float32(sign), look, ticks)
+    late = np.asarray(g, float)[ticks // 2 :]
+    own = late.mean(0)  # (lanes, directions)
+    memory = autocorrelation(late - (own if sign > 0 else own.mean(0)))
+    beyond = jnp.int32(min(ticks, np.ceil(10 * memory)))  # after ten autocorrelation times there is only noise
+    gaps = np.asarray(_gaps(run.method, params, at, settled, keys, jnp.float32(sign), look, beyond), float)
+
+    def summary(kept: np.ndarray) -> tuple[float, float, float]:
+        centre = own[kept] if sign > 0 else own[kept].mean(0)  # a clamped chain has a stimulus, hence an equilibrium, of its own
+        return square(own[kept]), autocorrelation(late[:, kept] - centre), square(gaps[kept])
+
+    everyone = np.arange(lanes)
+    left_out = np.array([summary(np.delete(everyone, group)) for group in np.array_split(everyone, min(lanes, 16))])
+    error = np.sqrt((len(left_out) - 1) * left_out.var(0))
+    (mean, e_mean), (memory, e_memory), (transient, e_transient) = zip(summary(everyone), error, strict=True)
+    return Mixing(root(mean), memory, root(transient), Mixing(root_error(mean, e_mean), e_memory, root_error(transient, e_transient)))
+
+
+def directions(params: Any) -> Array:
+    """Rows to look along: every axis, or random ones."""
+    d = sum(leaf.size for leaf in jax.tree.leaves(params))
+    return jnp.eye(d) if d <= DIRECTIONS else jax.random.normal(jax.random.key(7), (DIRECTIONS, d)) / DIRECTIONS**0.5
+
+
+def _move(method: Any, params: Any, key: Key, t: Array, z: Any, x: Any, sign: Array, look: Array) -> tuple[Any, Array]:
+    """One step, and the gradient it leads to, projected."""
+    z = method.step(jax.random.fold_in(key, t), params, z, x, sign)
+    return z, look @ ravel_pytree(method.grad(params, z, x, sign))[0]
+
+
+@eqx.filter_jit
+def _watch(method: Any, params: Any, at: Starts, keys: Key, sign: Array, look: Array, ticks: int) -> tuple[Array, Any]:
+    """The gradient, (ticks, lanes, directions), and the states at the end."""
+
+    def lane(key: Key, at: Starts) -> tuple[Any, Array]:
+        return jax.lax.scan(lambda z, t: _move(method, params, key, t, z, at.x, sign, look), at.z, jnp.arange(ticks))
+
+    settled, g = jax.vmap(lane, out_axes=(0, 1))(keys, at)
+    return g, settled
+
+
+@eqx.filter_jit
+def _gaps(method: Any, params: Any, at: Starts, settled: Any, keys: Key, sign: Array, look: Array, ticks: Array) -> Array:
+    """(lanes, directions): the gradient of a young phase minus that of an old one, summed over ticks, mean over repeats."""
+
+    def lane(key: Key, at: Starts, settled: Any) -> Array:
+        def both(t: Array, carry: tuple) -> tuple:
+            (young, g), (old, g_old) = (_move(method, params, key, -1 - t, z, at.x, sign, look) for z in carry[:2])
+            return young, old, carry[2] + g - g_old
+
+        return jax.lax.fori_loop(0, ticks, both, (at.z, settled, jnp.zeros(len(look))))[2]
+
+    repeated = jax.vmap(lambda key, a, b: jax.vmap(lane, (0, None, None))(jax.random.split(key, REPEATS), a, b).mean(0))
+    return repeated(keys, at, settled)
+
+
+def square(v: np.ndarray) -> float:
+    """|E v|^2 from independent rows v: products of different rows only, so that noise adds nothing to it on average."""
+    return float((v.sum(0) @ v.sum(0) - (v * v).sum()) / (len(v) * (len(v) - 1)))
+
+
+def root(square: float) -> float:
+    """A length, from an estimate of its square that noise can make negative."""
+    return float(np.sqrt(max(square, 0.0)))
+
+
+def root_error(square: float, error: float) -> float:
+    """The error of that length; near zero, the length below which nothing is resolved."""
+    return float(error / (2 * np.sqrt(max(square, error / 4)))) if error > 0 else 0.0
+
+
+def autocorrelation(x: np.ndarray) -> float:
+    """Integrated autocorrelation time along the first axis, pooled over the others; the sum stops at five times its own value (Sokal)."""
+    n = len(x)
+    power = np.abs(np.fft.rfft(x.reshape(n, -1), 2 * n, axis=0)) ** 2
+    covariance = np.fft.irfft(power.sum(1))[:n] / np.arange(n, 0, -1)
+    if covariance[0] <= 1e-12 * (1 + np.abs(x).max() ** 2):
+        return 1.0  # nothing moves: deterministic dynamics at their fixed point
+    time = 2 * np.cumsum(covariance / covariance[0]) - 1
+    stop = np.flatnonzero(np.arange(n) >= 5 * time)
+    return float(max(time[stop[0] if len(stop) else -1], 1.0))

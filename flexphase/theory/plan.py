@@ -1,0 +1,169 @@
+"""Which b, tau and eta should this learner take? Measured at a checkpoint, each with its reason."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import optax
+
+from ..core import Run
+from ..estimators import always_on
+from ..phases import Geometric, Phases
+from .coupling import gap
+from .frozen import starts
+from .mixing import Mixing, mixing, root, square
+from .moments import moments
+from .variance import Moments, best_b, mean_square, saving, trace_isd, trace_two_term
+
+LONGEST = 16384  # ticks of a phase that are watched at most
+SIGNS = (1.0, -1.0)
+
+
+class Memory(NamedTuple):
+    """How fast both phases forget."""
+
+    positive: Mixing
+    negative: Mixing
+    watched: int  # ticks
+
+    @property
+    def transient(self) -> float:
+        """|sum_t (E g_t - gbar)| over |gbar|, with two standard errors on top so that noise is not taken for its absence; the larger one."""
+        return max((m.transient + 2 * m.error.transient) / m.mean if m.mean > 0 else 0.0 for m in (self.positive, self.negative))
+
+    @property
+    def slowest(self) -> float:
+        return max(self.positive.autocorrelation, self.negative.autocorrelation)
+
+
+class Plan(NamedTuple):
+    """Advice, with a sentence for each part of it and what to expect of it."""
+
+    b: float
+    tau: int
+    eta: float
+    reasons: dict[str, str]
+    expected: dict[str, float]  # biases relative to the length of one phase's update; the loss per sample
+    memory: Memory
+    moments: Moments  # at the advised tau
+
+    def __str__(self) -> str:
+        head = f"b = {self.b:.3f}, tau = {self.tau}, eta = {self.eta:.2g}"
+        rest = "expected  " + ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in self.expected.items())
+        return "\n".join([head, *(f"  {name:8s}{why}." for name, why in self.reasons.items()), f"  {rest}"])
+
+
+def plan(run: Run, params: Any, *, loss: float = 0.05, bias: float = 0.1, phases: int = 400, lanes: int = 64, seed: int = 0) -> Plan:
+    """Advise b, tau and eta for `run` at `params`.
+
+    `bias` is the share of a phase's update that its bias may have; `loss` what the noise of the updates may cost in the long run, in units
+    of the loss per sample (nats for a Boltzmann machine): near a minimum SGD ends eta Tr(cov) / 4 above it, whatever the curvature.
+    """
+    for name, value in (("loss", loss), ("bias", bias)):
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be a positive number, not {value!r}.")
+    memory = watch(run, params, lanes, seed)
+    tau, why_tau = advise_tau(run, memory, bias)
+    there = with_length(run, tau)
+    m = moments(there, params, phases=phases, lanes=lanes, seed=seed)
+    b, why_b = advise_b(run, m, tau)
+    variance = float(trace_isd(m, b) if run.estimator.local else trace_two_term(m))
+    now, then = (feedback(r, params, memory, lanes, seed) for r in (run, there))
+    eta, why_eta = advise_eta(run, variance, then, tau, loss, bias)
+    expected = {
+        "gradient": float(np.sqrt(max(mean_square(m), 0))),
+        "variance": variance,
+        "excess_loss": eta * variance / 4,
+        "transient_bias": memory.transient / tau,
+        "feedback_bias": then * eta,
+    }
+    return Plan(b, tau, eta, {"b": why_b, "tau": why_tau, "eta": why_eta, "regime": regime(run, now)}, expected, memory, m)
+
+
+def watch(run: Run, params: Any, lanes: int, seed: int) -> Memory:
+    """Watch long enough: fifty autocorrelation times, if that can be afforded."""
+    ticks = 1024
+    while True:
+        both = [mixing(run, params, sign, ticks=ticks, lanes=lanes, seed=seed) for sign in SIGNS]
+        if ticks >= LONGEST or ticks >= 50 * max(m.autocorrelation for m in both):
+            return Memory(*both, ticks)
+        ticks *= 4
+
+
+def feedback(run: Run, params: Any, memory: Memory, lanes: int, seed: int) -> float:
+    """|feedback bias| per unit of eta, as a share of the length of one phase's update; the larger of the two phases'."""
+    eta, tau = float(run.optimiser.eta), max(1, round(float(run.process.mean_length)))
+    if not learns_always(run) or eta == 0:
+        return 0.0
+    geometric = isinstance(run.process, Phases) and isinstance(run.process.negative, Geometric)
+    shares = []
+    for sign, term in zip(SIGNS, memory[:2], strict=True):
+        at = starts(run, params, sign, lanes=4 * lanes, settle=10, seed=seed + 2)
+        samples = gap(run.method, params, at, sign, eta, tau, geometric=geometric, seed=seed)  # at b = 1/2: weights of 2
+        shares.append(root(square(samples)) / (2 * eta**2 * term.mean) if term.mean > 0 else 0.0)
+    return max(shares)
+
+
+def advise_b(run: Run, m: Moments, tau: int) -> tuple[float, str]:
+    b = float(best_b(m))
+    why = f"sqrt(A)/(sqrt(A)+sqrt(C)) = {b:.3f} +- {float(m.error(best_b)):.3f} from A = {m.A:.4g}, C = {m.C:.4g} at tau = {tau}"
+    if run.process.alternates:
+        return b, f"{why}; alternating phases have no b to choose: this is what ISD would take"
+    here = float(run.process.selection.b)
+    return (
+        b,
+        f"{why}; saves {float(saving(m)):.1%} of the variance at b = 0.5, {float(saving(m, here)):.1%} of that at the present {here:g}",
+    )
+
+
+def advise_tau(run: Run, memory: Memory, bias: float) -> tuple[int, str]:
+    slow, settle = memory.slowest, memory.transient
+    times = f"{memory.positive.autocorrelation:.1f} (+) and {memory.negative.autocorrelation:.1f} (-) ticks"
+    why = f"the gradient's autocorrelation time is {times}"
+    if slow * 50 > memory.watched:
+        why += f", more than {memory.watched} ticks can resolve, so take this as a lower bound"
+    if learns_always(run):
+        tau = int(np.ceil(max(settle / bias, slow)))
+        return tau, f"{why}; the transient bias is at most {settle:.3g}/tau of an update, so tau = {tau} keeps it within {bias:.0%}"
+    tau = max(1, int(np.ceil(slow * np.log(1 / bias)))) if slow > 1 or settle > 0 else 1
+    return tau, f"{why}; after log(1/{bias:g}) of these times the last state has forgotten the first to about {bias:.0%}"
+
+
+def advise_eta(run: Run, variance: float, feedback: float, tau: int, loss: float, bias: float) -> tuple[float, str]:
+    limits = {
+        f"noise, Tr cov = {variance:.4g}, costs eta Tr/4 = {loss:g} in loss at this eta": 4 * loss / variance if variance > 0 else np.inf
+    }
+    if learns_always(run):
+        limits[f"the feedback bias, {feedback:.3g} eta of an update, reaches {bias:.0%} at this eta"] = (
+            bias / feedback if feedback > 0 else np.inf
+        )
+    why, eta = min(limits.items(), key=lambda item: item[1])
+    if not np.isfinite(eta):
+        return 1 / tau**2, f"neither noise nor feedback was seen, so this is the remark of Theorem 1, eta = 1/tau^2 = {1 / tau**2:.2g}"
+    if run.optimiser.make is not optax.sgd:
+        why += "; that is for plain SGD, an adaptive optimiser rescales it"
+    return eta, f"{why}; the remark of Theorem 1, tau = 1/sqrt(eta), gives {1 / tau**2:.2g}"
+
+
+def regime(run: Run, feedback: float) -> str:
+    """Where the present setting lies, seen from the theorem."""
+    eta, tau = float(run.optimiser.eta), float(run.process.mean_length)
+    if not learns_always(run):
+        return "the parameters rest during a phase, so there is no feedback bias and Theorem 1 is not needed"
+    asked = 1 / np.sqrt(eta) if eta > 0 else np.inf
+    if tau <= 1.5 * asked:
+        return f"tau = {tau:g} with eta = {eta:g} lies inside the regime of Theorem 1's remark, tau = 1/sqrt(eta) = {asked:.1f}"
+    return (
+        f"tau = {tau:g} lies outside the regime of Theorem 1's remark, which asks tau = 1/sqrt(eta) = {asked:.1f} for eta = {eta:g}: "
+        f"its bound eta^2 tau is {eta * tau:.2g} eta; the feedback measured there is {feedback * eta:.2%} of an update, "
+        "because it stops growing with tau at the mixing time"
+    )
+
+
+def with_length(run: Run, tau: int) -> Run:
+    """The same run with phases of (mean) length tau, where its process says how long they are."""
+    p = run.process
+    return run._replace(process=Phases(p.selection, type(p.positive)(tau), type(p.negative)(tau))) if isinstance(p, Phases) else run
+
+
+def learns_always(run: Run) -> bool:
+    return run.estimator == always_on
