@@ -65,7 +65,9 @@ def read(path: Path) -> Input:
                 images, labels = read_csv(path), None
             case _:
                 raise ValueError("the name must end in .npy, .npz or .csv")
-        images = np.asarray(images).astype(np.float32)
+        if images.dtype.kind not in "biuf":
+            raise ValueError(f"it holds {images.dtype}, not numbers")
+        images = images.astype(np.float32)
     except (ValueError, TypeError, EOFError, KeyError, UnicodeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} cannot be read as data ({error}).") from None
     if images.ndim not in (2, 3) or 0 in images.shape:

@@ -70,12 +70,16 @@ def output(p: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.resume and not args.out:
         raise ValueError("--resume needs --out, the folder to go on with.")
-    from ..engines import train
+    from ..engines import pick, train
+    from ..lanes import lanes
+    from ..record import budget
     from . import inputs, learners
 
     data = inputs.load(args.data, args.side)
     task = learners.MAKE[args.method](args, data)
-    ticks = learners.ticks(args, task.run.process)
+    ticks = budget(1, learners.ticks(args, task.run.process), None)
+    pick(args.engine, task.run, args.threads)  # what has to be refused is refused before a folder is made
+    lanes(task.run, args.seeds, args.seed)
     folder = common.fresh_folder(args.out or common.run_folder(f"{args.method}-{data.name}-{args.rule}"), args.resume)
     options = {k: v for k, v in vars(args).items() if k not in ("func", "command", "words", "json", "resume", "out")}
     about = {"options": options, "command": ["flexphase", *args.words], "picture": data.shape, "classes": task.classes}

@@ -1,0 +1,187 @@
+"""The command line in-process: words in, one JSON object on standard output, everything else on standard error."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from flexphase import NLL, RBM, Optimiser, Record, Rows, Run, bars_and_stripes, cd, train
+from flexphase.cli import COMMANDS, main, parser
+
+KEYS = ["method", "rule", "metric", "final", "ticks", "phases", "updates", "seconds", "metric_seconds", "engine", "out"]
+SMALL = ["train", "rbm", "--data", "bas:2", "--hidden", "3", "--length", "2", "--records", "2", "--engine", "jax"]
+
+
+def call(capsys, *words):
+    code = main([str(w) for w in words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run of two seeds, shared by the tests that only read it."""
+    folder = tmp_path_factory.mktemp("cli") / "run"
+    assert main([*SMALL, "--rule", "cd", "--phases", "200", "--seeds", "2", "--out", str(folder)]) == 0
+    return folder
+
+
+def test_train_prints_one_object_and_equals_the_library(tmp_path, capsys):
+    words = [*SMALL, "--rule", "cd", "--lr", "0.1", "--phases", "200", "--seeds", "2", "--seed", "5", "--no-visible-bias"]
+    code, out, err = call(capsys, *words, "--out", tmp_path / "run", "--json")
+    result = json.loads(out)
+    assert code == 0 and out.count("\n") == 1 and "nll" in err
+    assert list(result) == KEYS
+    data = bars_and_stripes(2)
+    run = Run(RBM(4, 3, visible_bias=False, negative_start="data"), *cd(2), Rows(data), Optimiser(0.1))
+    same = train(run, phases=200, seeds=2, seed=5, metrics={"nll": NLL(data)}, records=2, engine="jax").final().values
+    assert result["final"]["values"] == same.tolist()
+    assert result["final"]["mean"] == pytest.approx(same.mean()) and result["final"]["sd"] == pytest.approx(same.std(ddof=1), rel=1e-5)
+    assert (result["ticks"], result["phases"], result["updates"]) == (400, 200, 100)
+    assert (result["method"], result["rule"], result["metric"], result["engine"]) == ("rbm", "cd", "nll", "jax")
+
+
+def test_the_folder_holds_record_configuration_checkpoint_curve_and_figure(trained):
+    assert {p.name for p in trained.iterdir()} == {"record.nc", "config.json", "checkpoint.npz", "curve.csv", "curve.png", "curve.svg"}
+    config = json.loads((trained / "config.json").read_text())
+    assert config["options"]["rule"] == "cd" and config["resolved"]["run"]["method"]["negative_start"] == "data"
+    table = np.genfromtxt(trained / "curve.csv", delimiter=",", names=True)
+    record = Record.load(trained / "record.nc")
+    assert np.allclose(table["nll"].reshape(2, 3), record["nll"].values) and set(table["ticks"]) == {0, 200, 400}
+
+
+@pytest.mark.parametrize(
+    ("rule", "budget", "clocks"),
+    [  # ticks, phases, updates from the definitions of the rules (eqs. 1, 2 and 4), phases of two ticks
+        ("cd", ["--updates", "7"], (28, 14, 7)),
+        ("two-term", ["--phases", "6"], (12, 6, 3)),
+        ("isd", ["--updates", "7"], (14, 7, 7)),
+        ("aol", ["--updates", "8"], (8, 4, 8)),
+        ("aol", ["--ticks", "10"], (10, 5, 10)),
+    ],
+)
+def test_budgets_on_three_clocks(rule, budget, clocks, tmp_path, capsys):
+    code, out, _ = call(capsys, *SMALL, "--rule", rule, *budget, "--out", tmp_path / "run", "--json")
+    result = json.loads(out)
+    assert code == 0 and tuple(result[name] for name in ("ticks", "phases", "updates")) == clocks
+
+
+def test_without_out_a_new_folder_is_made_under_runs(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outs = [json.loads(call(capsys, *SMALL, "--phases", "4", "--json")[1])["out"] for _ in range(2)]
+    assert outs[0] != outs[1] and all(out.startswith("runs/rbm-bas-aol-") and (tmp_path / out / "record.nc").exists() for out in outs)
+
+
+def test_a_folder_is_never_overwritten_and_resume_changes_nothing(trained, capsys):
+    before = {p.name: p.read_bytes() for p in trained.iterdir()}
+    words = [*SMALL, "--rule", "cd", "--phases", "200", "--seeds", "2", "--out", trained]
+    code, out, err = call(capsys, *words)
+    assert code == 2 and out == "" and err.count("\n") == 1 and "--resume" in err
+    assert before == {p.name: p.read_bytes() for p in trained.iterdir()}
+    code, out, _ = call(capsys, *words, "--resume", "--json")
+    assert code == 0 and json.loads(out)["final"]["values"] == Record.load(trained / "record.nc").final().values.tolist()
+    code, out, err = call(capsys, *words, "--resume", "--lr", "0.3")
+    assert code == 2 and out == "" and err.count("\n") == 1 and "another configuration" in err
+    assert before["checkpoint.npz"] == (trained / "checkpoint.npz").read_bytes()
+
+
+def test_ctrl_c_keeps_what_was_recorded_and_resume_ends_with_the_same_bits(tmp_path, capsys, monkeypatch):
+    from flexphase import core
+
+    words = [*SMALL, "--phases", "300", "--seeds", "2", "--json"]
+    whole = json.loads(call(capsys, *words, "--out", tmp_path / "whole")[1])
+    real, calls = core.JaxEngine.advance, []
+
+    def stopped(self, *args):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(self, *args)
+
+    monkeypatch.setattr(core.JaxEngine, "advance", stopped)
+    code, out, err = call(capsys, *words, "--out", tmp_path / "cut")
+    assert code == 130 and "--resume" in err and json.loads(out)["ticks"] == 300
+    assert (tmp_path / "cut" / "record.nc").exists()
+    monkeypatch.setattr(core.JaxEngine, "advance", real)
+    code, out, _ = call(capsys, *words, "--out", tmp_path / "cut", "--resume")
+    assert code == 0 and json.loads(out)["final"] == whole["final"]
+    a, b = (Record.load(tmp_path / name / "record.nc") for name in ("whole", "cut"))
+    assert all(np.array_equal(a.params[name], b.params[name]) for name in a.params)
+
+
+def test_a_diverged_seed_is_null_in_strict_json(tmp_path, capsys):
+    code, out, err = call(
+        capsys, *SMALL, "--rule", "isd", "--lr", "1e38", "--phases", "50", "--seeds", "2", "--out", tmp_path / "r", "--json"
+    )
+    assert code == 0 and "NaN" not in out and json.loads(out)["final"] == {"mean": None, "sd": None, "values": [None, None]}
+    assert "2 of 2 seeds diverged" in err
+
+
+def test_sample_writes_a_picture_and_zeros_and_ones(trained, tmp_path, capsys):
+    code, out, _ = call(capsys, "sample", trained, "--rows", "9", "--steps", "3", "--out", tmp_path / "s.png", "--json")
+    rows = np.load(tmp_path / "s.npy", allow_pickle=False)
+    assert code == 0 and json.loads(out)["out"] == str(tmp_path / "s.png") and rows.shape == (9, 4) and set(np.unique(rows)) <= {0, 1}
+    again = call(capsys, "sample", trained, "--rows", "9", "--steps", "3", "--out", tmp_path / "s2.svg")
+    assert again[0] == 0 and np.array_equal(rows, np.load(tmp_path / "s2.npy"))
+
+
+def test_sample_completes_a_clamped_half(trained, tmp_path, capsys):
+    code, _, _ = call(capsys, "sample", trained, "--clamp", "top", "--rows", "20", "--steps", "5", "--out", tmp_path / "s.png")
+    rows = np.load(tmp_path / "s.npy").reshape(20, 2, 2)
+    held = bars_and_stripes(2)[np.random.default_rng(0).integers(8, size=20)].reshape(20, 2, 2)
+    assert code == 0 and np.array_equal(rows[:, 0], held[:, 0])
+
+
+def test_plot_draws_several_runs_and_a_table(trained, tmp_path, capsys):
+    words = ["plot", trained, trained / "record.nc", "--x", "updates", "--out", tmp_path / "f.svg", "--table", tmp_path / "t.csv", "--json"]
+    code, out, _ = call(capsys, *words)
+    result = json.loads(out)
+    assert code == 0 and (tmp_path / "f.svg").read_text().count("CD-2") >= 1 and len(result["runs"]) == 2
+    assert result["runs"][0]["mean"] == pytest.approx(float(Record.load(trained / "record.nc").final().mean()))
+    code, _, err = call(capsys, *words)
+    assert code == 2 and "--force" in err
+    assert call(capsys, *words, "--force")[0] == 0
+
+
+def test_help_names_every_command_and_true_defaults(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    assert main(["--help"]) == 0
+    listed = capsys.readouterr().out
+    assert all(command in listed for command in ("train", "sample", "plot"))
+    assert main(["train", "rbm", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    args = parser().parse_args(["train", "rbm"])
+    for name in ("data", "side", "hidden", "rule", "b", "length", "lr", "optimiser", "seeds", "seed", "records", "engine"):
+        after = text.split(f" --{name} ", 2)[-1]
+        assert f"(default: {getattr(args, name)})" in after.split(" --")[0], name
+
+
+def test_start_up_imports_nothing_heavy():
+    heavy = "jax", "xarray", "matplotlib", "rich", "numpy", "dask"
+    code = f"import sys; from flexphase.cli import parser; parser(); print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_version_as_a_process():
+    from flexphase import __version__
+
+    done = subprocess.run([sys.executable, "-m", "flexphase", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"flexphase {__version__}\n" and done.stderr == ""
+
+
+def test_a_reader_that_goes_away_is_no_error(trained):
+    words = ["plot", str(trained), "--json", "--out", str(trained.parent / "p.png")]
+    done = subprocess.Popen([sys.executable, "-m", "flexphase", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done.stdout.close()
+    assert done.wait() == 141 and "Traceback" not in done.stderr.read()
+    done.stderr.close()
+
+
+def test_commands_are_files_with_add():
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    assert all(callable(import_module(f"flexphase.cli.{c}").add) for c in COMMANDS if find_spec(f"flexphase.cli.{c}"))

@@ -1,0 +1,194 @@
+"""Whatever a user types: one line on standard error, exit code 2, no traceback, nothing written."""
+
+import errno
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from flexphase.cli import main
+
+SMALL = ["train", "rbm", "--data", "bas:2", "--hidden", "2", "--length", "2", "--records", "1", "--phases", "4", "--engine", "jax"]
+
+
+def refused(capsys, *words, code=2, says=""):
+    assert main([str(w) for w in words]) == code
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and "Traceback" not in err, err
+    assert says in err, err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "required"),
+        (["fly"], "invalid choice"),
+        (["train"], "required"),
+        (["train", "perceptron"], "invalid choice"),
+        (["--nope"], "required"),
+        (["plot"], "required"),
+        (["sample", "nowhere"], "no record"),
+        (["plot", "nowhere", "--out", "x.png"], "no record"),
+    ],
+)
+def test_words_that_are_no_command(words, says, capsys):
+    refused(capsys, *words, says=says)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--b", "0", "strictly between"),
+        ("--b", "1", "strictly between"),
+        ("--b", "nan", "finite"),
+        ("--b", "half", "not a number"),
+        ("--b", "-0.5", "strictly between"),
+        ("--lr", "0", "above 0"),
+        ("--lr", "-1", "above 0"),
+        ("--lr", "inf", "finite"),
+        ("--lr", "1e999", "finite"),
+        ("--lr", "ⅷ", "not a number"),
+        ("--length", "0", "above 0"),
+        ("--length", "0.5", "at least 1"),
+        ("--length", "2.5", "whole number"),
+        ("--length", "1e12", "phase length"),
+        ("--seeds", "0", "at least 1"),
+        ("--seeds", "-3", "whole number"),
+        ("--seeds", "1.5", "whole number"),
+        ("--seed", "-1", "whole number"),
+        ("--seed", "99999999999999999999", "seed"),
+        ("--phases", "0", "at least 1"),
+        ("--phases", "1e300", "ticks"),
+        ("--phases", "9" * 5000, "finite"),
+        ("--records", "0", "at least 1"),
+        ("--hidden", "0", "at least 1"),
+        ("--side", "0", "at least 1"),
+        ("--rule", "hebb", "invalid choice"),
+        ("--engine", "abacus", "invalid choice"),
+        ("--negative-start", "nowhere", "invalid choice"),
+        ("--optimiser", "newton", "invalid choice"),
+        ("--threads", "0", "at least 1"),
+        ("--binarise", "7", "threshold"),
+        ("--data", "", "no data"),
+        ("--data", "nowhere.npy", "no data"),
+        ("--data", "bas:0", "between 1 and 12"),
+        ("--data", "bas:13", "between 1 and 12"),
+        ("--data", "bas:-1", "whole number"),
+        ("--data", "bas:四", "whole number"),
+        ("--data", "bas:99999999999", "whole number"),
+        ("--data", "données\udcff.csv", "no data"),
+        ("--data", "x" * 300 + ".npy", ""),
+        ("--data", "a\0b.npy", ""),
+        ("--out", "a\0b", ""),
+        ("--colour", "red", "unrecognized"),
+        ("--ticks", "5", "not allowed with"),
+    ],
+)
+def test_options(option, value, says, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused(capsys, *SMALL, option, value, says=says)
+    assert not list(tmp_path.iterdir())
+
+
+def files(folder):
+    """Data files that are none, with what the answer must say."""
+    rng = np.random.default_rng(0)
+    np.save(folder / "pickle.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    (folder / "code.npy").write_bytes(pickle.dumps(os.getcwd))
+    np.savez(folder / "pickle.npz", x=np.array([None], dtype=object))
+    np.savez(folder / "empty.npz")
+    np.savez(folder / "labels.npz", x=np.zeros((4, 2)), y=np.array([0, 1, 2]))
+    np.savez(folder / "negative.npz", x=np.zeros((2, 2)), y=np.array([0, -1]))
+    (folder / "broken.npz").write_bytes(b"PK\3\4 and no more")
+    (folder / "short.npy").write_bytes((lambda p: (np.save(p, np.zeros((9, 9))), p.read_bytes()[:-8])[1])(folder / "whole.npy"))
+    np.save(folder / "grey.npy", rng.random((5, 4)))
+    np.save(folder / "nan.npy", np.array([[0, np.nan]]))
+    np.save(folder / "none.npy", np.zeros((0, 4)))
+    np.save(folder / "flat.npy", np.zeros(4))
+    np.save(folder / "four.npy", np.zeros((2, 2, 2, 2)))
+    np.save(folder / "words.npy", np.array([["a", "b"]]))
+    np.save(folder / "complex.npy", np.zeros((2, 2), complex))
+    (folder / "void.csv").write_text("")
+    (folder / "header.csv").write_text("a,b\n")
+    (folder / "ragged.csv").write_text("0,1\n1\n")
+    (folder / "words.csv").write_text("0,1\nno,1\n")
+    (folder / "latin.csv").write_bytes(b"\xe9,1\n0,1\n")
+    (folder / "binary.csv").write_bytes(bytes(range(256)))
+    (folder / "data.txt").write_text("0 1")
+    (folder / "folder.npy").mkdir()
+    said = {
+        "pickle.npy": "cannot be read",
+        "grey.npy": "--binarise",
+        "nan.npy": "zeros and ones",
+        "folder.npy": "no data",
+        "data.txt": "end in",
+    }
+    return {p.name: said.get(p.name, "") for p in sorted(folder.iterdir()) if p.name != "whole.npy"}
+
+
+def test_files_that_are_no_data(tmp_path, capsys, recwarn):
+    for name, says in files(tmp_path).items():
+        refused(capsys, *SMALL[:2], "--data", tmp_path / name, "--phases", "4", "--out", tmp_path / "out", says=says)
+    assert not (tmp_path / "out").exists()
+
+
+def test_out_that_cannot_be_written(tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").write_text("kept")
+    refused(capsys, *SMALL, "--out", tmp_path / "file", says="is a file")
+    refused(capsys, *SMALL, "--out", tmp_path / "file" / "below", says="cannot write")
+    refused(capsys, *SMALL, "--out", "/proc/flexphase", says="cannot write")
+    assert (tmp_path / "file").read_text() == "kept"
+    refused(capsys, *SMALL, "--resume", says="--out")
+
+
+def test_a_full_disk_is_one_line_and_what_was_there_stays(tmp_path, capsys, monkeypatch):
+    words = [*SMALL, "--out", str(tmp_path / "run")]
+    real = np.savez
+
+    def full(*args, **arrays):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    refused(capsys, *words, says="No space left")
+    assert [p.name for p in (tmp_path / "run").iterdir()] == ["config.json"]
+    monkeypatch.setattr(np, "savez", real)
+    assert main([*words, "--resume"]) == 0
+
+
+def test_records_that_are_none(tmp_path, capsys):
+    assert main([*SMALL, "--out", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    record = tmp_path / "run" / "record.nc"
+    (tmp_path / "short.nc").write_bytes(record.read_bytes()[:1000])
+    (tmp_path / "text.nc").write_text("hello")
+    (tmp_path / "empty").mkdir()
+    for bad in ("short.nc", "text.nc", "empty"):
+        refused(capsys, "plot", tmp_path / bad, "--out", tmp_path / "f.png", says=bad)
+        refused(capsys, "sample", tmp_path / bad, says=bad)
+    refused(capsys, "plot", record, "--metric", "beauty", "--out", tmp_path / "f.png", says="choose from nll")
+    refused(capsys, "plot", record, "--out", tmp_path / "f.docx", says=".png")
+    refused(capsys, "plot", record, "--out", tmp_path, says="is a folder")
+    refused(capsys, "plot", record, record, "--fields", "--out", tmp_path / "f.png", says="one run")
+    refused(capsys, "sample", record, "--lane", "7", says="there is no 7")
+    refused(capsys, "sample", record, "--label", "3", says="no label units")
+    refused(capsys, "sample", record, "--out", tmp_path / "no" / "s.png")
+    (tmp_path / "run" / "checkpoint.npz").write_bytes(b"nonsense")
+    refused(capsys, *SMALL, "--out", tmp_path / "run", "--resume", says="not a checkpoint")
+    assert not (tmp_path / "f.png").exists()
+
+
+def test_an_error_of_ours_is_one_line_too(capsys, monkeypatch):
+    from flexphase.cli import records
+
+    def broken(path):
+        raise RuntimeError("first line\nsecond line")
+
+    monkeypatch.setattr(records, "load", broken)
+    from flexphase.cli import plot
+
+    monkeypatch.setattr(plot, "load", broken)
+    refused(capsys, "plot", "x", "--out", "never.png", code=1, says="RuntimeError: first line second line")
+    monkeypatch.setenv("FLEXPHASE_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        main(["plot", "x", "--out", "never.png"])

@@ -1,0 +1,117 @@
+"""What is drawn is what was recorded: the numbers in the axes against NumPy's own mean and standard deviation."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from flexphase import plot
+from flexphase.record import Record
+
+
+def made_up(seeds=3, records=4, b=None, metrics=("nll",)):
+    """A record with known numbers."""
+    rng = np.random.default_rng(0)
+    dims = ("b", "seed", "record") if b else ("seed", "record")
+    shape = (len(b), seeds, records) if b else (seeds, records)
+    clocks = {
+        name: (dims, np.broadcast_to(np.arange(records) * step, shape).copy())
+        for name, step in (("ticks", 100), ("phases", 10), ("updates", 5))
+    }
+    values = {name: (dims, rng.random(shape)) for name in metrics}
+    coords = {"seed": np.arange(seeds)} | ({"b": list(b)} if b else {})
+    lanes = {"diverged_at": (dims[:-1], np.full(shape[:-1], -1))}
+    weights = {"params.W": (("seed", "v", "h"), rng.normal(size=(seeds, 6, 2))), "params.a": (("seed", "v"), np.zeros((seeds, 6)))}
+    attrs = {"metrics": json.dumps(metrics), "config": "{}"}
+    return Record(xr.Dataset(clocks | values | lanes | ({} if b else weights), coords, attrs))
+
+
+@pytest.mark.parametrize(("clock", "last"), [("ticks", 300), ("phases", 30), ("updates", 15)])
+def test_curves_are_mean_and_sd_against_the_clock(clock, last):
+    record = made_up()
+    ax = plot.curves(record, x=clock)
+    (line,), (band,) = ax.lines, ax.collections
+    values = record["nll"].values
+    assert np.allclose(line.get_ydata(), values.mean(0)) and line.get_xdata()[-1] == last
+    low, high = band.get_datalim(ax.transData).intervaly
+    assert low == pytest.approx((values.mean(0) - values.std(0, ddof=1)).min())
+    assert high == pytest.approx((values.mean(0) + values.std(0, ddof=1)).max())
+    assert "nats" in ax.get_ylabel() and ax.get_xlabel()
+
+
+def test_several_records_and_settings_share_the_axes_given():
+    ax = plot.axes()
+    assert plot.curves({"one": made_up(), "two": made_up(b=[0.25, 0.5])}, ax=ax) is ax
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two, b = 0.25", "two, b = 0.5"]
+    assert [line.get_color() for line in ax.lines] == list(plot.PALETTE[:3])
+
+
+def test_diverged_seeds_are_left_out_of_the_mean():
+    record = made_up(seeds=2)
+    record["nll"].values[0, 2:] = np.nan
+    assert np.array_equal(plot.curves(record).lines[0].get_ydata()[2:], record["nll"].values[1, 2:])
+
+
+def test_errors_are_shown_in_per_cent():
+    record = made_up(metrics=("test_error",))
+    ax = plot.curves(record)
+    assert np.allclose(ax.lines[0].get_ydata(), 100 * record["test_error"].values.mean(0)) and ax.get_ylabel() == "test error (%)"
+
+
+def test_against_a_swept_dimension():
+    record = made_up(b=[0.2, 0.5, 0.8])
+    ax = plot.against(record, "b")
+    (bars,) = ax.containers
+    assert np.allclose(bars.lines[0].get_xdata(), [0.2, 0.5, 0.8])
+    assert np.allclose(bars.lines[0].get_ydata(), record["nll"].values[..., -1].mean(1))
+    with pytest.raises(ValueError, match="select the others"):
+        plot.against(record, "eta")
+
+
+def test_tiles_put_every_pixel_where_it_belongs():
+    canvas = plot.tiles(np.arange(12).reshape(3, 4), columns=2)
+    expected = [[0, 1, np.nan, 4, 5], [2, 3, np.nan, 6, 7], [np.nan] * 5, [8, 9, np.nan, np.nan, np.nan], [10, 11, np.nan, np.nan, np.nan]]
+    assert np.array_equal(canvas, np.array(expected, float), equal_nan=True)
+    assert plot.tiles(np.zeros((1, 6)), (2, 3)).shape == (2, 3) and plot.picture_shape(6) == (1, 6)
+    for rows, shape in ((np.zeros((2, 4)), (3, 2)), (np.zeros((0, 4)), None), (np.zeros(4), None)):
+        with pytest.raises(ValueError, match="picture"):
+            plot.tiles(rows, shape)
+
+
+def test_receptive_fields_are_the_columns_of_w():
+    record = made_up()
+    ax = plot.receptive_fields(record, lane=1, shape=(2, 3))
+    shown = np.asarray(ax.images[0].get_array())
+    assert np.allclose(shown[:, :3], record.params["W"][1, :, 0].reshape(2, 3))
+    with pytest.raises(ValueError, match="RBM"):
+        plot.receptive_fields(made_up(b=[0.5]))
+
+
+def test_bad_requests_get_a_sentence(tmp_path):
+    record = made_up()
+    for bad, words in (
+        (lambda: plot.curves(record, x="hours"), "clock"),  # type: ignore[arg-type]
+        (lambda: plot.curves([]), "at least one record"),
+        (lambda: plot.curves(record, "beauty"), "choose from nll"),
+        (lambda: plot.curves(made_up(metrics=())), "no metric"),
+        (lambda: plot.save(plot.curves(record), tmp_path / "figure.docx"), "end the name"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            bad()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_figure_is_written_whole_and_twice_alike(tmp_path):
+    for kind in ("svg", "png", "pdf"):
+        first, second = (plot.save(plot.curves(made_up()), tmp_path / f"{i}.{kind}").read_bytes() for i in range(2))
+        assert first == second and len(first) > 1000
+    assert len(list(tmp_path.iterdir())) == 6
+
+
+def test_pyplot_is_left_alone():
+    import subprocess
+    import sys
+
+    code = "import sys, numpy; from flexphase import plot; plot.pictures(numpy.eye(4)); print('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
