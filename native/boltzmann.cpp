@@ -1,5 +1,133 @@
+// The way from Python into the Boltzmann kernels: checks, threads, and the choice of the instruction set.
+#include "boltzmann.h"
+
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
-namespace nb = nanobind;
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <thread>
 
-void bind_boltzmann(nb::module_&) {}
+#include "arrays.h"
+#include "isa.h"
+
+namespace baseline { extern const Kernels kernels; }
+#if defined(FLEXPHASE_X86)
+namespace avx2 { extern const Kernels kernels; }
+namespace avx512 { extern const Kernels kernels; }
+#endif
+
+namespace {
+
+std::vector<const Kernels*> available() {
+    std::vector<const Kernels*> found;
+#if defined(FLEXPHASE_X86)
+    if (has_avx512()) found.push_back(&avx512::kernels);
+    if (has_avx2()) found.push_back(&avx2::kernels);
+#endif
+    found.push_back(&baseline::kernels);
+    return found;
+}
+
+const Kernels& choose(const std::string& isa) {
+    for (const Kernels* k : available())
+        if (isa.empty() || isa == k->name) return *k;
+    throw nb::value_error(("this machine has no instruction set " + isa + ".").c_str());
+}
+
+struct Free {
+    void operator()(float* p) const { std::free(p); }
+};
+std::unique_ptr<float, Free> aligned(int64_t floats) {
+    const size_t bytes = (size_t)(floats * sizeof(float) + 63) / 64 * 64;
+    float* p = (float*)std::aligned_alloc(64, bytes ? bytes : 64);
+    if (!p) throw std::bad_alloc();
+    return std::unique_ptr<float, Free>(p);
+}
+
+// Units of work 0, 1, ... on threads that take the next one when they are free. Each unit writes only what is its own.
+template <class Work>
+void parallel(int64_t units, int threads, Work work) {
+    std::atomic<int64_t> next{0};
+    auto loop = [&] {
+        for (int64_t u; (u = next++) < units;) work(u);
+    };
+    std::vector<std::thread> others;
+    for (int64_t t = 1; t < std::min<int64_t>(threads, units); t++) others.emplace_back(loop);
+    loop();
+    for (auto& t : others) t.join();
+}
+
+void complain(int32_t error) {
+    switch (error) {
+        case kTapeTooShort: throw nb::value_error("the tape of phases ends before the ticks do.");
+        case kBadTicks: throw nb::value_error("a phase must last at least one tick.");
+        case kBadRow: throw nb::value_error("a phase names a row that the data do not have.");
+        case kNotLocal: throw nb::value_error("a temporally local estimator must step wherever its weight is not zero.");
+        default: return;
+    }
+}
+
+void rbm(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias, bool remember, int threads, const std::string& isa) {
+    Arrays in(dict);
+    const auto shape = in.shape("W", 3);
+    const int64_t L = shape[0], V = shape[1], H = shape[2];
+    const int64_t slots = in.shape("ticks", 2)[1];
+    const auto data = in.shape("data", 3);
+    if (data[0] != 1 && data[0] != L) throw nb::value_error("data must have one leading entry, or one for each lane.");
+    if (V < 1 || H < 1) throw nb::value_error("an RBM needs at least one visible and one hidden unit.");
+    if (ticks < 0 || negative_start < kCarry || negative_start > kRandom || threads < 1)
+        throw nb::value_error("ticks must not be negative, threads at least 1, and negative_start one of 0, 1, 2, 3.");
+
+    Job job{};
+    job.lanes = L, job.visible = V, job.hidden = H, job.ticks = ticks, job.rows = data[1];
+    job.visible_bias = visible_bias, job.remember = remember, job.negative_start = negative_start;
+    job.W = in.writable<float>("W", {L, V, H}), job.a = in.writable<float>("a", {L, V}), job.c = in.writable<float>("c", {L, H});
+    if (remember) {
+        job.acc_W = in.writable<float>("acc_W", {L, V, H});
+        job.acc_a = in.writable<float>("acc_a", {L, V}), job.acc_c = in.writable<float>("acc_c", {L, H});
+    }
+    job.v = in.writable<float>("v", {L, V}), job.h = in.writable<float>("h", {L, H}), job.x = in.writable<float>("x", {L, V});
+    if (negative_start == kPersistent) job.chain_v = in.writable<float>("chain_v", {L, V}), job.chain_h = in.writable<float>("chain_h", {L, H});
+    job.left = in.writable<int32_t>("left", {L}), job.slot = in.writable<int32_t>("slot", {L});
+    job.updates = in.writable<int32_t>("updates", {L}), job.rng = in.writable<uint32_t>("rng", {L, 4});
+    job.tape.slots = slots;
+    job.tape.ticks = in.readable<int32_t>("ticks", {L, slots}), job.tape.row = in.readable<int32_t>("row", {L, slots});
+    job.tape.sign = in.readable<int8_t>("sign", {L, slots});
+    job.tape.weight = in.readable<float>("weight", {L, slots, 3});
+    job.tape.apply = (const uint8_t*)in.readable<bool>("apply", {L, slots, 3});
+    if (negative_start == kData || negative_start == kRandom) job.tape.enter = in.readable<float>("enter", {L, slots, V + H});
+    job.eta = in.readable<float>("eta", {L});
+    job.data = in.readable<uint32_t>("data", {data[0], data[1], words(V)});
+    job.data_stride = data[0] == 1 ? 0 : data[1] * words(V);
+    if (in.has("noise")) job.noise = in.readable<float>("noise", {ticks, L, V + H});
+
+    const Kernels& k = choose(isa);
+    std::atomic<int32_t> error{kFine};
+    {
+        nb::gil_scoped_release release;
+        parallel((L + k.width - 1) / k.width, threads, [&](int64_t g) {
+            auto scratch = aligned(k.small_scratch(job));
+            const int64_t begin = g * k.width;
+            if (int32_t e = k.small(job, begin, std::min<int64_t>(k.width, L - begin), scratch.get())) error = e;
+        });
+    }
+    complain(error);
+}
+
+std::vector<std::string> isas() {
+    std::vector<std::string> names;
+    for (const Kernels* k : available()) names.push_back(k->name);
+    return names;
+}
+
+}  // namespace
+
+void bind_boltzmann(nb::module_& m) {
+    using namespace nb::literals;
+    m.def("isas", &isas, "The instruction sets that can be used here, best first.");
+    m.def("rbm", &rbm, "arrays"_a, "ticks"_a, "negative_start"_a, "visible_bias"_a, "remember"_a, "threads"_a, "isa"_a = "",
+          "Move all lanes of an RBM on by some ticks, in place.");
+}

@@ -1,0 +1,74 @@
+"""Phase tapes: what the lanes will be told, drawn ahead in blocks from the very keys that `tick` would use."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..core import Phase, State, phase_keys
+from ..data.sources import pick
+from ..lanes import Lanes
+
+
+class Tape(NamedTuple):
+    """Phases of every lane, (lanes, slots); slot 0 is the phase that the lane is in, the next one has number `start`."""
+
+    start: Array  # (lanes,)
+    phase: Phase
+    process: Any  # state of the process in that slot
+    row: Array  # the stimulus; -1 keeps the one that is there
+    weight: Array  # (lanes, slots, 3): at the first tick of a phase, between, at its last
+    apply: Array
+    enter: Any  # (lanes, slots, noise) uniform numbers, or ()
+
+    def for_kernel(self) -> dict[str, Array]:
+        """By the names and types that the kernels want."""
+        named = {
+            "ticks": self.phase.ticks,
+            "sign": self.phase.sign.astype(jnp.int8),
+            "row": self.row,
+            "weight": self.weight,
+            "apply": self.apply,
+        }
+        return named | ({} if isinstance(self.enter, tuple) else {"enter": self.enter})
+
+
+def weigh(estimator: Any, phase: Phase) -> tuple[Array, Array]:
+    """What the estimator says at the first tick of a phase, between, and at the last, which may be the first."""
+    left = jnp.stack([phase.ticks, jnp.maximum(phase.ticks - 1, 1), jnp.ones_like(phase.ticks)])
+    weight, apply = jax.vmap(lambda n: estimator(phase._replace(left=n)))(left)
+    return jnp.float32(weight), jnp.bool_(apply)
+
+
+@eqx.filter_jit
+def draw(lanes: Lanes, state: State, slots: int, rows: int, noise: int) -> Tape:
+    """The present phase and the next `slots` - 1 of every lane, with `noise` uniform numbers for the start of each."""
+
+    def one(run: Any, key: Array, number: Array, phase: Phase, process: Any) -> Tape:
+        start = number + (phase.left > 0)
+        n = start + jnp.arange(slots - 1, dtype=jnp.int32)
+        k_process, k_source, k_enter = jax.vmap(phase_keys, (None, 0), 1)(key, n)
+        if jax.tree.leaves(process):
+            step = lambda s, k_n: (lambda new, s: (s, (new, s)))(*run.process.step(*k_n, s))  # noqa: E731
+            phases, processes = jax.lax.scan(step, process, (k_process, n))[1]
+        else:  # no memory between phases: all at once
+            phases, processes = jax.vmap(run.process.step, (0, 0, None))(k_process, n, process)
+        row = jnp.where(phases.sign > 0, jax.vmap(pick, (0, None))(k_source, rows), -1)
+        enter = jax.vmap(lambda k: jax.random.uniform(k, (noise,)))(k_enter) if noise else ()
+        before = lambda first, rest: jnp.concatenate([jnp.asarray(first, rest.dtype)[None], rest])  # noqa: E731
+        phases = jax.tree.map(before, phase, phases)
+        weight, apply = jax.vmap(weigh, (None, 0))(run.estimator, phases)
+        return Tape(
+            start, phases, jax.tree.map(before, process, processes), before(jnp.int32(-1), row), weight, apply,
+            jax.tree.map(lambda e: before(jnp.zeros(noise), e), enter),
+        )  # fmt: skip
+
+    return lanes.vmap(one, state.key, state.phases, state.phase, state.process)
+
+
+def reach(tape: Tape, left: np.ndarray) -> int:
+    """Ticks that the tape lasts in every lane, with that many left of the present phase."""
+    return int((np.asarray(tape.phase.ticks)[:, 1:].sum(1, dtype=np.int64) + left).min())

@@ -1,0 +1,47 @@
+// What the kernels are given: plain arrays, lanes first. A lane's tape is a list of phases; slot 0 is the phase it is in.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+struct Tape {
+    int64_t slots;         // phases per lane
+    const int32_t* ticks;  // (lanes, slots)
+    const int8_t* sign;    // (lanes, slots)
+    const int32_t* row;    // (lanes, slots): the stimulus; below 0: the one that is there already
+    const float* weight;   // (lanes, slots, 3): weight of the local term at the first tick, between, and at the last
+    const uint8_t* apply;  // (lanes, slots, 3): does the optimiser step?
+    const float* enter;    // (lanes, slots, visible + hidden): noise where a phase begins, or null
+};
+
+enum NegativeStart : int32_t { kCarry, kData, kPersistent, kRandom };
+enum Error : int32_t { kFine, kTapeTooShort, kBadTicks, kBadRow, kNotLocal };
+
+struct Job {
+    int64_t lanes, visible, hidden, ticks, rows;
+    bool visible_bias;
+    int32_t negative_start;
+    bool remember;  // some tick adds to the accumulator without a step of the optimiser
+    // the state, read and written
+    float *W, *a, *c, *acc_W, *acc_a, *acc_c;
+    float *v, *h, *chain_v, *chain_h, *x;
+    int32_t *left, *slot, *updates;
+    uint32_t* rng;
+    // wide models only: what a clamped phase has gathered so far
+    float *base_W, *base_a, *base_c, *drive, *gathered;
+    // read only
+    Tape tape;
+    const float* eta;       // (lanes)
+    const uint32_t* data;   // (1 or lanes, rows, words): bits
+    int64_t data_stride;    // words from one lane's data to the next, 0 where shared
+    const float* noise;     // (ticks, lanes, visible + hidden), or null: draw
+};
+
+inline int64_t words(int64_t units) { return (units + 31) / 32; }
+
+struct Kernels {
+    const char* name;
+    int width;
+    // Lanes begin, begin + 1, ... (count of them, at most width); scratch is aligned to 64 bytes.
+    int64_t (*small_scratch)(const Job&);
+    int32_t (*small)(const Job&, int64_t begin, int64_t count, float* scratch);
+};

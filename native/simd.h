@@ -1,0 +1,108 @@
+// Vectors of N floats, one for each of N lanes or units. Everything rounds alike on every instruction set: the only fused
+// operation is `gate`, whose product is exact because one factor is 0 or 1.
+#pragma once
+#include <cstdint>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace FLEXPHASE_ISA {
+namespace {
+
+#if defined(FLEXPHASE_ISA_avx512)
+constexpr int kWidth = 16;
+#elif defined(FLEXPHASE_ISA_avx2)
+constexpr int kWidth = 8;
+#else
+constexpr int kWidth = 4;  // SSE2, NEON, or whatever the compiler makes of it
+#endif
+
+template <int N>
+struct Vec {
+    typedef float F __attribute__((vector_size(4 * N), aligned(4 * N)));
+    typedef int32_t I __attribute__((vector_size(4 * N), aligned(4 * N)));
+    typedef uint32_t U __attribute__((vector_size(4 * N), aligned(4 * N)));
+};
+
+#define INLINE static inline __attribute__((always_inline))
+
+// The casts between vectors of one size keep the bits.
+template <int N> INLINE typename Vec<N>::F splat(float x) { return typename Vec<N>::F{} + x; }
+
+// a * s + c where s is 0 or 1 in every slot: no rounding in the product, so fused and not fused agree.
+template <int N>
+INLINE typename Vec<N>::F gate(typename Vec<N>::F a, typename Vec<N>::F s, typename Vec<N>::F c) {
+#if defined(__AVX512F__)
+    if constexpr (N == 16) return (typename Vec<N>::F)_mm512_fmadd_ps((__m512)a, (__m512)s, (__m512)c);
+#endif
+#if defined(__FMA__)
+    if constexpr (N == 8) return (typename Vec<N>::F)_mm256_fmadd_ps((__m256)a, (__m256)s, (__m256)c);
+#endif
+    return a * s + c;
+}
+
+template <int N>
+INLINE bool any(typename Vec<N>::I m) {
+#if defined(__AVX512F__)
+    if constexpr (N == 16) return _mm512_test_epi32_mask((__m512i)m, (__m512i)m) != 0;
+#endif
+#if defined(__AVX2__)
+    if constexpr (N == 8) return !_mm256_testz_si256((__m256i)m, (__m256i)m);
+#endif
+    int32_t r = 0;
+    for (int k = 0; k < N; k++) r |= m[k];
+    return r != 0;
+}
+
+// e^-x: 2^t = 2^n 2^r with n = round(t) and r in [-1/2, 1/2]; the minimax polynomial is off by 7.5e-8 at most, and t stays within 125.
+template <int N>
+INLINE typename Vec<N>::F exp_minus(typename Vec<N>::F x) {
+    using F = typename Vec<N>::F;
+    using I = typename Vec<N>::I;
+    const F lo = splat<N>(-125.0f), hi = splat<N>(125.0f);
+    F t = x * -1.44269504f;
+    t = t < lo ? lo : t;
+    t = t > hi ? hi : t;
+    const F magic = splat<N>(12582912.0f);  // 1.5 2^23: adding it rounds to an integer, which is then in the low bits
+    const F shifted = t + magic;
+    const F r = t - (shifted - magic);
+    F p = r * 1.32764725e-3f + 9.67554096e-3f;
+    p = p * r + 5.55071309e-2f;
+    p = p * r + 2.40221202e-1f;
+    p = p * r + 6.93146944e-1f;
+    p = p * r + 1.00000012f;
+    return p * (F)(((I)shifted + 127) << 23);
+}
+
+// 1 with probability sigmoid(x): u < 1 / (1 + e^-x) without the division. False, hence 0, where x is NaN.
+template <int N>
+INLINE typename Vec<N>::F coin(typename Vec<N>::F x, typename Vec<N>::F u) {
+    const auto heads = u + u * exp_minus<N>(x) < splat<N>(1.0f);
+    return heads ? splat<N>(1.0f) : splat<N>(0.0f);
+}
+
+// xoshiro128++ (Blackman and Vigna), one generator per slot; uniform numbers with 24 bits.
+template <int N>
+struct Rng {
+    using U = typename Vec<N>::U;
+    U s0, s1, s2, s3;
+};
+
+template <int N>
+INLINE typename Vec<N>::U rotl(typename Vec<N>::U x, int k) { return (x << k) | (x >> (32 - k)); }
+
+template <int N>
+INLINE typename Vec<N>::F uniform(Rng<N>& g) {
+    const auto r = rotl<N>(g.s0 + g.s3, 7) + g.s0;
+    const auto t = g.s1 << 9;
+    g.s2 ^= g.s0;
+    g.s3 ^= g.s1;
+    g.s1 ^= g.s2;
+    g.s0 ^= g.s3;
+    g.s2 ^= t;
+    g.s3 = rotl<N>(g.s3, 11);
+    return __builtin_convertvector((typename Vec<N>::I)(r >> 8), typename Vec<N>::F) * 0x1p-24f;
+}
+
+}  // namespace
+}  // namespace FLEXPHASE_ISA
