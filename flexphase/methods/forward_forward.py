@@ -37,7 +37,8 @@ def normalise(x: Array) -> Array:
 
 
 def respond(layer: Layer, y: Array) -> Array:
-    return jax.nn.relu(y @ layer.W + layer.c)
+    drive = y @ layer.W
+    return jax.nn.relu(drive + jnp.broadcast_to(layer.c, drive.shape))
 
 
 def goodness(h: Array) -> Array:
@@ -59,8 +60,8 @@ def label_scores(params: Params, images: Array, classes: int) -> Array:
     first, *rest = params
     image = images.at[:, :classes].set(0)
     length = jnp.sqrt((image * image).sum(1) + 1) + 1e-4
-    y = (image @ first.W)[:, None, :] + first.W[:classes]
-    h = jax.nn.relu(y / length[:, None, None] + first.c)
+    drive = (image @ first.W)[:, None] + first.W[None, :classes]
+    h = jax.nn.relu(drive / length[:, None, None] + first.c[None, None])
     score = goodness(h)
     for layer in rest:
         h = respond(layer, normalise(h))
