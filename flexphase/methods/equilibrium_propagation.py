@@ -53,8 +53,9 @@ class EquilibriumPropagation(eqx.Module):
     """Layers of `sizes` units, the input first. The stimulus is a pair (input, target): `Rows((inputs, targets))`.
 
     A positive phase is nudged with strength beta, a negative one is free; `centred` nudges it with -beta instead and divides by 2 beta,
-    which makes the error of the gradient O(beta^2) rather than O(beta). A phase goes on from the state that the last one left, and one
-    step relaxes all layers once. `activation` is any increasing function; the smooth jax.nn.sigmoid and jnp.tanh serve as well.
+    which makes the error of the gradient O(beta^2) rather than O(beta). A phase goes on from the state that the last one left, or
+    from rest with `reset`: then what always-on learning sees of the way to equilibrium is nearly the same in both phases and cancels.
+    One step relaxes all layers once. `activation` is any increasing function; the smooth jax.nn.sigmoid and jnp.tanh serve as well.
     """
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
@@ -62,6 +63,7 @@ class EquilibriumPropagation(eqx.Module):
     dt: Array = eqx.field(converter=lambda v: step_size(v, "dt, the step of the relaxation,", 1), default=0.5)
     activation: Callable[[Array], Array] = eqx.field(static=True, default=hard_sigmoid)
     centred: bool = eqx.field(static=True, default=False)
+    reset: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
         if len(self.sizes) < 2:
@@ -77,16 +79,16 @@ class EquilibriumPropagation(eqx.Module):
                 raise ValueError(f"the {what} have {array.shape[1]} columns, but sizes={self.sizes} asks for {units}; make the two agree.")
 
     def init(self, key: Key) -> tuple[Params, States]:
-        keys = jax.random.split(key, len(self.sizes) - 1)
-        shapes = zip(self.sizes[:-1], self.sizes[1:], strict=True)
-        params = tuple(Layer(jax.random.normal(k, n) / n[0] ** 0.5, jnp.zeros(n[1])) for k, n in zip(keys, shapes, strict=True))
-        return params, self.rest()
+        """Weights uniform within +-sqrt(6 / (units below + units)), biases 0, all units at rest."""
+        shapes = list(zip(self.sizes[:-1], self.sizes[1:], strict=True))
+        u = [jax.random.uniform(k, n, minval=-1) for k, n in zip(jax.random.split(key, len(shapes)), shapes, strict=True)]
+        return tuple(Layer((6 / sum(n)) ** 0.5 * w, jnp.zeros(n[1])) for w, n in zip(u, shapes, strict=True)), self.rest()
 
     def rest(self) -> States:
         return tuple(jnp.zeros(n) for n in self.sizes[1:])
 
     def enter(self, key: Key, params: Params, z: States, x: tuple[Array, Array], sign: Array) -> States:
-        return z
+        return self.rest() if self.reset else z
 
     def step(self, key: Key, params: Params, z: States, x: tuple[Array, Array], sign: Array) -> States:
         nudge = jnp.where(sign > 0, self.beta, -self.beta if self.centred else 0)

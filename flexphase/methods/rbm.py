@@ -18,21 +18,28 @@ class Params(NamedTuple):
     c: Array  # hidden bias
 
 
+def biased(drive: Array, bias: Array) -> Array:
+    """drive + bias along the last axis."""
+    return drive + jnp.broadcast_to(bias, drive.shape)
+
+
 def energy(params: Params, v: Array, h: Array) -> Array:
     return -v @ params.W @ h - params.a @ v - params.c @ h
 
 
 def free_energy(params: Params, v: Array) -> Array:
     """F(v) = -log sum_h exp(-E(v, h)) = -a v - sum_j softplus(c_j + (v W)_j)."""
-    return -v @ params.a - jax.nn.softplus(params.c + v @ params.W).sum(-1)
+    return -v @ params.a - jax.nn.softplus(biased(v @ params.W, params.c)).sum(-1)
 
 
 def p_hidden(params: Params, v: Array) -> Array:
-    return jax.nn.sigmoid(params.c + v @ params.W)
+    """P(h = 1 | v); v may have leading axes."""
+    return jax.nn.sigmoid(biased(v @ params.W, params.c))
 
 
 def p_visible(params: Params, h: Array) -> Array:
-    return jax.nn.sigmoid(params.a + h @ params.W.T)
+    """P(v = 1 | h); h may have leading axes."""
+    return jax.nn.sigmoid(biased(h @ params.W.T, params.a))
 
 
 class RBM(eqx.Module):
