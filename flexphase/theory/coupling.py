@@ -55,3 +55,21 @@ def _gap(method: Any, params: Any, at: Starts, keys: Key, sign: Array, rate: Arr
         return rate * jax.lax.fori_loop(0, ticks, tick, (zero, at.z, at.z, zero))[-1]
 
     return jax.vmap(lane)(keys, at)
+
+
+def series(method: Any, params: Any, at: Starts, sign: float, ticks: int, seed: int = 0) -> np.ndarray:
+    """(ticks, lanes, d): the term at every tick of a phase with frozen parameters."""
+    keys = jax.random.split(jax.random.key(seed), len(jax.tree.leaves(at)[0]))
+    return np.asarray(_series(method, params, at, keys, jnp.float32(sign), int(ticks)), float)
+
+
+@eqx.filter_jit
+def _series(method: Any, params: Any, at: Starts, keys: Key, sign: Array, ticks: int) -> Array:
+    def lane(key: Key, at: Starts) -> Array:
+        def tick(z: Any, t: Array) -> tuple[Any, Array]:
+            z = method.step(jax.random.fold_in(key, t), params, z, at.x, sign)
+            return z, ravel_pytree(method.grad(params, z, at.x, sign))[0]
+
+        return jax.lax.scan(tick, at.z, jnp.arange(ticks))[1]
+
+    return jax.vmap(lane, out_axes=1)(keys, at)

@@ -33,9 +33,9 @@ def moment_given(k: int, tau: Any, s: int) -> Any:
 
 def shorter(tau: Any, s: int) -> Any:
     """P(T < s) = 1 - (1 - 1/tau)^(s-1), about (s - 1) / tau; the paper's exponent s gives P(T <= s)."""
-    tau = _checked(0, tau)
-    with np.errstate(divide="ignore"):
-        return -np.expm1((_start(s) - 1) * np.log1p(-1 / tau)) if s > 1 else np.zeros_like(tau)
+    tau, before = _checked(0, tau), _start(s) - 1
+    with np.errstate(divide="ignore"):  # tau = 1: the phase always ends at its first tick
+        return -np.expm1(before * np.log1p(-1 / tau)) if before else np.zeros_like(tau)
 
 
 def _checked(k: int, tau: Any) -> np.ndarray:

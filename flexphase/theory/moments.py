@@ -34,13 +34,19 @@ def moments(run: Run, params: Any, *, phases: int = 400, lanes: int = 32, seed: 
     `phases` phases each, after a tenth of that to settle: whatever the correlation inside a chain, the chains are independent, so
     the standard errors (over lanes) hold.
     """
+    sums = lane_sums(run, params, phases=phases, lanes=lanes, seed=seed)
+    return from_lanes(sums.first, sums.second, sums.phases, sums.cross, sums.pairs)
+
+
+def lane_sums(run: Run, params: Any, *, phases: int, lanes: int, seed: int) -> Sums:
+    """The sums of every lane, in float64 with the lanes along the first axis."""
     check_params(run, params)
     if lanes < 4 or phases < 4:
         raise ValueError(f"moments with an error need at least 4 lanes of 4 phases, not {lanes} of {phases}.")
     tau = float(run.process.mean_length)
     keys = jax.random.split(jax.random.key(seed), lanes)
-    sums = _sums(run, params, keys, jnp.int32(max(1, round(0.1 * phases * tau))), jnp.int32(round(phases * tau)))
-    return from_lanes(*(np.asarray(s, float) for s in (sums.first, sums.second, sums.phases, sums.cross, sums.pairs)))
+    settle = 2 * max(1, round(0.05 * phases)) * tau  # whole pairs of phases
+    return jax.tree.map(lambda a: np.asarray(a, float), _sums(run, params, keys, jnp.int32(round(settle)), jnp.int32(round(phases * tau))))
 
 
 @eqx.filter_jit
@@ -68,7 +74,7 @@ def add(sums: Sums, tick: Any) -> Sums:
         term=jnp.where(last, 0, term),
         before=jnp.where(last, term, sums.before),
         follows=jnp.where(last, tick.phase.sign > 0, sums.follows),
-        first=sums.first + which[:, None] * term,
+        first=sums.first + jnp.outer(which, term),
         second=sums.second + which * (term @ term),
         phases=sums.phases + which,
         cross=sums.cross + paired * (sums.before @ term),
@@ -89,7 +95,7 @@ def from_lanes(first: np.ndarray, second: np.ndarray, phases: np.ndarray, cross:
         sums, counts = first[:, i] @ first[:, j].T, np.outer(phases[:, i], phases[:, j])
         np.fill_diagonal(sums, 0)
         np.fill_diagonal(counts, 0)
-        return np.einsum("rk,kl,rl->r", keep, sums, keep) / np.einsum("rk,kl,rl->r", keep, counts, keep)
+        return ((keep @ sums) * keep).sum(1) / ((keep @ counts) * keep).sum(1)
 
     square = (keep @ second) / (keep @ phases)
     each = (square[:, 0], square[:, 1], apart(0, 0), apart(1, 1), apart(0, 1), (keep @ cross) / (keep @ pairs))

@@ -27,7 +27,7 @@ class Memory(NamedTuple):
 
     @property
     def transient(self) -> float:
-        """|sum_t (E g_t - gbar)| over |gbar|, with two standard errors on top so that noise is not taken for its absence; the larger one."""
+        """|sum_t (E g_t - gbar)| over |gbar|, with two standard errors on top (noise is not absence); the larger one."""
         return max((m.transient + 2 * m.error.transient) / m.mean if m.mean > 0 else 0.0 for m in (self.positive, self.negative))
 
     @property

@@ -88,11 +88,18 @@ def least_trace(m: Moments) -> Any:
 def penalty(m: Moments, b: Any) -> Any:
     """Tr cov of eq. 2 minus that of eq. 1: A (1-b)/b + C b/(1-b) + 2 E[g+ . g-].
 
-    At least 2 (sqrt(AC) + E[g+ . g-]), which is never negative (Cauchy-Schwarz): given both terms, the mean of eq. 2 is eq. 1.
-    So Lemma 1's assumptions are needed only for "strictly".
+    Never negative, see `least_penalty`: Lemma 1's assumptions are needed only for its "strictly".
     """
     b = _axis(b, checked(m).A)
     return m.A * (1 - b) / b + m.C * b / (1 - b) + 2 * m.cross
+
+
+def least_penalty(m: Moments) -> Any:
+    """The penalty at b*: 2 (sqrt(AC) + E[g+ . g-]), not below zero by Cauchy-Schwarz, whatever the means and the dependence.
+
+    Given both terms, the mean of eq. 2 is eq. 1 (Rao and Blackwell). It is zero only where g- = -c g+ always, c > 0.
+    """
+    return 2 * (np.sqrt(checked(m).A * m.C) + m.cross)
 
 
 def saving(m: Moments, b: Any = 0.5) -> Any:
