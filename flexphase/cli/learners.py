@@ -4,24 +4,52 @@ import argparse
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
+import jax
 import numpy as np
 import optax
+from jax import Array
 
+from ..ais import ais
+from ..checks import matrix
+from ..classification import ForwardForwardError, FreeEnergyError
 from ..core import Optimiser, Run
-from ..data import Rows, binarise
-from ..likelihood import NLL
-from ..methods import RBM, BoltzmannMachine
+from ..data import LabelContrast, Rows, append_labels, binarise
+from ..likelihood import ENUMERABLE, NLL
+from ..methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
+from ..methods.equilibrium_propagation import Accuracy
+from ..methods.rbm import Params, free_energy
 from ..rules import Rule, aol, aol_random, cd, isd
 from .inputs import Input
 
 OPTIMISERS = {"sgd": optax.sgd, "adam": optax.adam}
-STEPS_PER_PHASE = {"cd": 0.5, "two-term": 0.5, "isd": 1.0}  # parameter updates
+TWO_TERM = ("cd", "two-term")
+EXACT = 20  # units of the smaller layer: beyond, enumerating them takes longer than training
+SHOWN = 2000  # training images of which the error is taken
 
 
 class Task(NamedTuple):
     run: Run
     metrics: dict[str, Any]
     classes: int = 0  # label units among the visible ones
+
+
+class AnnealedNLL(eqx.Module):
+    """The summed NLL with log Z from annealed importance sampling: too low in expectation, by little if the chains are good."""
+
+    data: Array = eqx.field(converter=matrix)
+
+    def __call__(self, params: Params) -> Array:
+        return free_energy(params, self.data).sum() + len(self.data) * ais(jax.random.key(0), params, 100, 500).log_z
+
+
+class Wrong(eqx.Module):
+    """The share that an accuracy leaves."""
+
+    accuracy: Accuracy
+
+    def __call__(self, params: Any) -> Array:
+        return 1 - self.accuracy(params)
 
 
 def named_rule(args: argparse.Namespace) -> Rule:
@@ -36,13 +64,17 @@ def named_rule(args: argparse.Namespace) -> Rule:
             return aol_random(args.b, args.length)
 
 
+def optimiser(args: argparse.Namespace) -> Optimiser:
+    return Optimiser(args.lr, OPTIMISERS[args.optimiser])
+
+
 def ticks(args: argparse.Namespace, process: Any) -> int:
     """The length of training in ticks, from --ticks, --phases or --updates."""
     if args.ticks:
         return args.ticks
     if args.updates and args.rule in ("aol", "aol-random"):
         return args.updates
-    phases = args.updates / STEPS_PER_PHASE[args.rule] if args.updates else args.phases or 20_000
+    phases = args.updates * (2 if args.rule in TWO_TERM else 1) if args.updates else args.phases or 20_000
     return round(phases * float(process.mean_length))
 
 
@@ -55,18 +87,67 @@ def zeros_and_ones(args: argparse.Namespace, images: np.ndarray) -> np.ndarray:
     return binarise(images, 0.5 if args.binarise is None else args.binarise)
 
 
-def bernoulli_model(make: Callable[..., Any]) -> Callable[[argparse.Namespace, Input], Task]:
-    def task(args: argparse.Namespace, data: Input) -> Task:
-        rows = Rows(zeros_and_ones(args, data.images))
-        start = args.negative_start or ("data" if args.rule in ("cd", "two-term") else "carry")
-        method = make(rows.data.shape[1], args.hidden, visible_bias=not args.no_visible_bias, negative_start=start)
-        run = Run(method, *named_rule(args), rows, Optimiser(args.lr, OPTIMISERS[args.optimiser]))
-        return Task(run, {"nll": NLL(rows.data)})
+def labelled(data: Input) -> np.ndarray:
+    if data.labels is None:
+        raise ValueError(f"this method learns labels, and {data.name} has none; try digits, mnist, or an .npz file with images and labels.")
+    return data.labels
 
-    return task
+
+def errors(data: Input, error: Callable[[np.ndarray, np.ndarray], Any]) -> dict[str, Any]:
+    """Test error where there is a test set, and the error on the first training images."""
+    test = {"test_error": error(*data.test)} if data.test else {}
+    return test | {"train_error": error(data.images[:SHOWN], labelled(data)[:SHOWN])}
+
+
+def likelihood(rows: Rows, hidden: int) -> dict[str, Any]:
+    return {"nll": NLL(rows.data)} if min(rows.data.shape[1], hidden) <= EXACT else {"nll_ais": AnnealedNLL(rows.data)}
+
+
+def start(args: argparse.Namespace) -> Any:
+    return args.negative_start or ("data" if args.rule in TWO_TERM else "carry")
+
+
+def rbm(args: argparse.Namespace, data: Input) -> Task:
+    """Labels, where there are any, are visible units after the pixels, and the metric is the error by free energy."""
+    data = data._replace(images=zeros_and_ones(args, data.images), test=data.test and (zeros_and_ones(args, data.test[0]), data.test[1]))
+    rows = Rows(data.images if data.labels is None else append_labels(data.images, data.labels, data.classes))
+    hidden = args.hidden or (128 if args.data == "mnist" else 16)
+    method = RBM(rows.data.shape[1], hidden, visible_bias=not args.no_visible_bias, negative_start=start(args))
+    run = Run(method, *named_rule(args), rows, optimiser(args))
+    by_free_energy = lambda images, labels: FreeEnergyError(images, labels, data.classes)  # noqa: E731
+    return Task(run, likelihood(rows, hidden) if data.labels is None else errors(data, by_free_energy), data.classes)
+
+
+def boltzmann(args: argparse.Namespace, data: Input) -> Task:
+    rows = Rows(zeros_and_ones(args, data.images))
+    visible = rows.data.shape[1]
+    if visible + args.hidden > ENUMERABLE:
+        raise ValueError(
+            f"the NLL of a Boltzmann machine is taken by enumerating its units, at most {ENUMERABLE}; "
+            f"{visible} visible and {args.hidden} hidden ones are more. Take fewer, or an rbm."
+        )
+    method = BoltzmannMachine(visible, args.hidden, visible_bias=not args.no_visible_bias, negative_start=start(args))
+    return Task(Run(method, *named_rule(args), rows, optimiser(args)), {"nll": NLL(rows.data)})
+
+
+def forward_forward(args: argparse.Namespace, data: Input) -> Task:
+    labels = labelled(data)
+    method = ForwardForward((data.images.shape[1], *args.hidden), data.classes, args.threshold)
+    source = LabelContrast(data.images, labels, data.classes, paired=args.rule in TWO_TERM)
+    by_goodness = lambda images, labels: ForwardForwardError(images, labels, data.classes)  # noqa: E731
+    return Task(Run(method, *named_rule(args), source, optimiser(args)), errors(data, by_goodness))
+
+
+def equilibrium_propagation(args: argparse.Namespace, data: Input) -> Task:
+    targets = np.eye(data.classes, dtype=np.float32)[labelled(data)]
+    method = EquilibriumPropagation((data.images.shape[1], *args.hidden, data.classes), args.beta, centred=args.centred)
+    run = Run(method, *named_rule(args), Rows((data.images, targets)), optimiser(args))
+    return Task(run, errors(data, lambda images, labels: Wrong(Accuracy(method, images, labels))))
 
 
 MAKE: dict[str, Callable[[argparse.Namespace, Input], Task]] = {
-    "rbm": bernoulli_model(RBM),
-    "boltzmann": bernoulli_model(BoltzmannMachine),
+    "rbm": rbm,
+    "boltzmann": boltzmann,
+    "forward-forward": forward_forward,
+    "equilibrium-propagation": equilibrium_propagation,
 }

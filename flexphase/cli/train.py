@@ -3,51 +3,87 @@
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import common
 from .common import count, number, positive, probability, say, show, whole
 
-HELP = {"rbm": "restricted Boltzmann machine", "boltzmann": "Boltzmann machine with lateral weights"}
 RULES = ("cd", "two-term", "isd", "aol", "aol-random")
 ENGINES = ("auto", "jax", "native")
 STARTS = ("carry", "data", "persistent", "random")
+BERNOULLI = ("rbm", "boltzmann")
+
+
+class Defaults(NamedTuple):
+    """What a method is trained on, and how, when nothing is said."""
+
+    words: str
+    data: str
+    hidden: Any
+    rule: str
+    length: int
+    lr: float
+    optimiser: str
+    records: int
+
+
+METHODS = {
+    "rbm": Defaults("restricted Boltzmann machine", "bas", None, "aol", 100, 0.005, "sgd", 50),
+    "boltzmann": Defaults("Boltzmann machine with lateral weights", "bas:3", 8, "aol", 50, 0.005, "sgd", 50),
+    "forward-forward": Defaults("Forward-Forward network", "digits", [500, 500], "isd", 1, 0.01, "adam", 20),
+    "equilibrium-propagation": Defaults("network by equilibrium propagation", "digits", [32], "two-term", 20, 0.03, "sgd", 20),
+}
+HELP = {method: defaults.words for method, defaults in METHODS.items()}
 
 
 def add(subparsers: Any) -> None:
     text = "Train a two-term contrastive learner; the record, its curve and a checkpoint go to a folder."
-    methods = subparsers.add_parser("train", help="train a learner", description=text).add_subparsers(
-        dest="method", metavar="METHOD", required=True
-    )
+    train = subparsers.add_parser("train", help="train a learner", description=text)
+    methods = train.add_subparsers(dest="method", metavar="METHOD", required=True)
     for method, words in HELP.items():
         p = methods.add_parser(method, help=words, description=f"Train a {words}.")
         p.set_defaults(func=run)
         model(p, method)
-        rule(p)
-        training(p)
+        rule(p, method)
+        training(p, method)
         output(p)
 
 
 def model(p: argparse.ArgumentParser, method: str) -> None:
+    defaults = METHODS[method]
     group = p.add_argument_group("data and model")
-    group.add_argument("--data", default="bas", help="bas, bas:SIDE, digits, mnist, or a .npy, .npz or .csv file")
-    group.add_argument("--side", type=count, default=4, help="side of Bars and Stripes")
-    group.add_argument("--binarise", type=number, metavar="THRESHOLD", help="pixels above it are on (default: 0.5 for digits and mnist)")
-    group.add_argument("--hidden", type=count, default=16, help="number of hidden units")
-    group.add_argument("--no-visible-bias", action="store_true", help="visible units have no bias")
-    group.add_argument("--negative-start", choices=STARTS, help="state at the start of a negative phase (default: data for cd, else carry)")
+    group.add_argument("--data", default=defaults.data, help="bas, bas:SIDE, digits, mnist, or a .npy, .npz or .csv file")
+    group.add_argument("--side", type=count, default=4, help="side of Bars and Stripes, for --data bas")
+    if method in BERNOULLI:
+        words = "number of hidden units" + (" (default: 128 for mnist, else 16)" if defaults.hidden is None else "")
+        group.add_argument("--hidden", type=count, default=defaults.hidden, help=words)
+        group.add_argument(
+            "--binarise", type=number, metavar="THRESHOLD", help="pixels above it are on (default: 0.5 for digits and mnist)"
+        )
+        group.add_argument("--no-visible-bias", action="store_true", help="visible units have no bias")
+        words = "where a negative phase begins (default: data for cd and two-term, else carry)"
+        group.add_argument("--negative-start", choices=STARTS, help=words)
+    else:
+        group.add_argument("--hidden", type=count, nargs="+", default=defaults.hidden, metavar="N", help="units of each hidden layer")
+    if method == "forward-forward":
+        group.add_argument("--threshold", type=number, default=2.0, help="of the goodness")
+    if method == "equilibrium-propagation":
+        group.add_argument("--beta", type=positive, default=0.5, help="strength of the nudge in positive phases")
+        group.add_argument("--centred", action="store_true", help="nudge negative phases too, by -beta")
 
 
-def rule(p: argparse.ArgumentParser) -> None:
+def rule(p: argparse.ArgumentParser, method: str) -> None:
+    defaults = METHODS[method]
     group = p.add_argument_group("learning rule")
-    group.add_argument("--rule", choices=RULES, default="aol", help="two-term (cd), one random phase (isd), always on (aol, aol-random)")
+    words = "both terms in turn (cd, two-term), one random phase (isd), always on (aol, aol-random)"
+    group.add_argument("--rule", choices=RULES, default=defaults.rule, help=words)
     group.add_argument("--b", type=probability, default=0.5, help="probability of a positive phase (isd, aol, aol-random)")
-    group.add_argument("--length", type=positive, default=100, metavar="T", help="ticks of a phase; its mean for aol-random")
-    group.add_argument("--lr", type=positive, default=0.005, metavar="ETA", help="learning rate, per phase for aol and aol-random")
-    group.add_argument("--optimiser", choices=("sgd", "adam"), default="sgd", help="what takes the steps")
+    group.add_argument("--length", type=positive, default=defaults.length, metavar="T", help="ticks of a phase; their mean for aol-random")
+    group.add_argument("--lr", type=positive, default=defaults.lr, metavar="ETA", help="learning rate; per phase for aol and aol-random")
+    group.add_argument("--optimiser", choices=("sgd", "adam"), default=defaults.optimiser, help="what takes the steps")
 
 
-def training(p: argparse.ArgumentParser) -> None:
+def training(p: argparse.ArgumentParser, method: str) -> None:
     group = p.add_argument_group("training")
     budget = group.add_mutually_exclusive_group()
     budget.add_argument("--phases", type=count, metavar="N", help="phases to train for (default: 20000)")
@@ -55,7 +91,7 @@ def training(p: argparse.ArgumentParser) -> None:
     budget.add_argument("--ticks", type=count, metavar="N", help="network time steps to train for")
     group.add_argument("--seeds", type=count, default=1, metavar="S", help="number of seeds, trained side by side")
     group.add_argument("--seed", type=whole, default=0, metavar="BASE", help="the first seed")
-    group.add_argument("--records", type=count, default=50, help="how often the metrics are taken")
+    group.add_argument("--records", type=count, default=METHODS[method].records, help="how often the metrics are taken")
     group.add_argument("--engine", choices=ENGINES, default="auto", help="auto takes the fastest that fits")
     group.add_argument("--threads", type=count, help="threads of the native engine (default: all cores)")
 
@@ -97,8 +133,13 @@ def run(args: argparse.Namespace) -> int:
 
 def label(args: argparse.Namespace) -> str:
     """What a legend calls this run."""
-    words = [args.rule.replace("aol", "AoL").replace("-random", " random T").replace("isd", "ISD").replace("cd", "CD")]
-    return f"{words[0]}-{args.length:g}" if args.rule == "cd" else f"{words[0]}, T = {args.length:g}, b = {args.b:g}"
+    names = {"cd": "CD", "two-term": "two-term", "isd": "ISD", "aol": "AoL", "aol-random": "AoL random T"}
+    words = [names[args.rule] + (f"-{args.length:g}" if args.rule == "cd" else "")]
+    if args.rule != "cd" and args.length > 1:
+        words.append(f"{'mean ' * (args.rule == 'aol-random')}T = {args.length:g}")
+    if args.rule not in ("cd", "two-term"):
+        words.append(f"b = {args.b:g}")
+    return ", ".join(words)
 
 
 def write(path: Path, content: Any) -> None:
