@@ -62,9 +62,21 @@ def is_worse(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayLike) -
     return Claim(words, f"{name_a} {mean_sd(a)}, {name_b} {mean_sd(b)}, p = {p:.2g}", decide(p), "Welch t-test over seeds, one-sided")
 
 
+def improvement(reference: ArrayLike, untrained: float) -> float | None:
+    """What the reference has learned; None where that is too little (under 5 %) to measure shares of it."""
+    learned = untrained - float(np.mean(reference))
+    return learned if learned > 0.05 * untrained else None
+
+
+def not_yet(words: str, name: str, reference: ArrayLike) -> Claim:
+    return Claim(words, f"{name} has hardly learned yet: {mean_sd(reference)}", "unclear", "needs a reference that has learned")
+
+
 def slightly_worse(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayLike, untrained: float) -> Claim:
     """Worse, and by less than SLIGHT of what b has learned."""
-    learned = untrained - float(np.mean(b))
+    learned = improvement(b, untrained)
+    if learned is None:
+        return not_yet(words, name_b, b)
     p, slight = worse(a, b), within(a, b, SLIGHT * learned)
     share = (float(np.mean(a)) - float(np.mean(b))) / learned
     measured = f"{name_a} {mean_sd(a)}, {name_b} {mean_sd(b)}: a gap of {share:.1%} of the improvement, p(worse) = {p:.2g}"
@@ -80,7 +92,9 @@ def varies_more(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayLike
 
 def fails(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayLike, untrained: float) -> Claim:
     """Misses more than DRASTIC of what b learns."""
-    learned = untrained - float(np.mean(b))
+    learned = improvement(b, untrained)
+    if learned is None:
+        return not_yet(words, name_b, b)
     low, high = gap(a, b)
     limit = DRASTIC * learned
     verdict: Verdict = "pass" if low > limit else "fail" if high < limit else "unclear"
@@ -92,7 +106,9 @@ def robust(words: str, bs: Sequence[float], errors: Sequence[ArrayLike], untrain
     """No b of the range loses more than DRASTIC of what the best b learns; errors[i] holds the seeds of bs[i]."""
     means = [float(np.mean(e)) for e in errors]
     top = int(np.argmin(means))
-    learned = untrained - means[top]
+    learned = improvement(errors[top], untrained)
+    if learned is None:
+        return not_yet(words, f"even b = {bs[top]:.2g}", errors[top])
     inside = [i for i, b in enumerate(bs) if low - 1e-6 <= b <= high + 1e-6 and i != top]
     verdict = all_of(*(within(errors[i], errors[top], DRASTIC * learned) for i in inside))
     worst = max(inside, key=lambda i: means[i])

@@ -20,7 +20,7 @@ DATA = None
 UNIT = 5  # the visible unit that is drawn, with one of its weights
 STANDARD = {"name": "cd", "length": 20, "eta": 0.05}
 AOL = {"name": "aol-random", "length": 20, "eta": 0.05, "b": 0.5}
-SIZES = {"quick": {"settle": 4_000, "ticks": 200}, "full": {"settle": 4_000, "ticks": 200}}
+SIZES = {"quick": {"settle": 3_000, "ticks": 200}, "full": {"settle": 3_000, "ticks": 200}}
 
 
 def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
@@ -32,7 +32,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
     for title, cell in (("A  standard, CD-20", STANDARD), ("B  AoL random T, mean 20", AOL)):
         t = trace(build(**cell), **size)
         x = np.arange(size["ticks"])
-        time, ribbon = "network time steps (ticks); grey: negative phase", shaded(t["sign"])
+        time, ribbon = "network time steps (ticks); grey: negative phase", shaded(t["sign"], t["first"])
         weight = t["w"][:, np.ptp(t["w"], axis=0).argmax()]  # of unit UNIT, the one that moves most
         panels += [
             Panel(f"{title}: learning on", time, "learning rate is on (0 or 1)", [Series("", x, t["learns"], colour=0, kind="steps")], shade=ribbon, ylim=(-0.05, 1.15)),
@@ -52,10 +52,11 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
     return Shown(panels, claims, ["All traces are of one trained lane, seed 0; the paper's are illustrations."], 3)
 
 
-def shaded(sign: np.ndarray) -> list[tuple[float, float]]:
-    """The stretches of negative phases."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[1], sign, [1]])))
-    return [(float(a), float(b)) for a, b in edges.reshape(-1, 2)]
+def shaded(sign: np.ndarray, first: np.ndarray) -> list[tuple[float, float]]:
+    """The stretches of negative phases, with a gap where one follows another."""
+    starts = np.flatnonzero(first)
+    ends = np.append(starts[1:], len(sign))
+    return [(a + 0.4, b - 0.4) for a, b in zip(starts.tolist(), ends.tolist(), strict=True) if sign[a] < 0]
 
 
 def trace(run: Run, settle: int, ticks: int) -> dict[str, np.ndarray]:
@@ -63,9 +64,9 @@ def trace(run: Run, settle: int, ticks: int) -> dict[str, np.ndarray]:
 
     def one(s: State, _: Any) -> tuple[State, dict[str, Any]]:
         s = tick(run, s)
-        on = run.estimator(s.phase._replace(left=s.phase.left + 1))[1]
+        now = s.phase._replace(left=s.phase.left + 1)  # as it was during the tick
         remembered = jnp.any(jnp.stack([jnp.any(a != 0) for a in jax.tree.leaves(s.acc)]))
-        return s, {"sign": s.phase.sign, "learns": on, "v": s.z.v[UNIT], "w": s.params.W[UNIT], "memory": remembered}
+        return s, {"sign": now.sign, "first": now.first, "learns": run.estimator(now)[1], "v": s.z.v[UNIT], "w": s.params.W[UNIT], "memory": remembered}
 
     s = init(run, jax.random.key(0))
     s = jax.jit(partial(jax.lax.fori_loop, 0, settle, lambda _, s: tick(run, s)))(s)

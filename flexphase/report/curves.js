@@ -48,6 +48,7 @@ class Curves {
 
   legend(list) {
     this.panel.series.forEach((s, i) => {
+      if (!s.name) return;
       const button = document.createElement("button");
       button.type = "button";
       button.setAttribute("aria-pressed", "true");
@@ -146,7 +147,7 @@ class Curves {
       let i = s.x.findIndex((v) => v >= x);
       if (i < 0) return;
       if (i > 0 && x - s.x[i - 1] < s.x[i] - x) i--;
-      if (s.y[i] !== null) parts.push(`${s.name} ${words(s.y[i])}${s.sd && s.sd[i] ? " ± " + words(s.sd[i]) : ""}`);
+      if (s.y[i] !== null) parts.push(`${s.name ? s.name + " " : ""}${words(s.y[i])}${s.sd && s.sd[i] ? " ± " + words(s.sd[i]) : ""}`);
     });
     this.readout.textContent = parts.join("  ·  ");
   }

@@ -1,10 +1,12 @@
 """Who runs the chunks: local processes, or a Dask cluster. Both rerun the chunks of a worker that dies."""
 
+import contextlib
 import json
 import os
 import selectors
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
@@ -52,11 +54,9 @@ class Local:
 
         def give(process: subprocess.Popen) -> None:
             busy[process] = task = todo.pop()
-            try:
+            with contextlib.suppress(BrokenPipeError):  # it has died: reading from it will tell
                 process.stdin.write(task.encode() + b"\n")  # type: ignore[union-attr]
                 process.stdin.flush()  # type: ignore[union-attr]
-            except BrokenPipeError:
-                pass  # it has died: reading from it will tell
 
         try:
             for _ in range(workers):
@@ -92,7 +92,8 @@ class Local:
     def _reap(self, process: subprocess.Popen) -> None:
         process.kill()
         process.wait()
-        process.stdin.close()  # type: ignore[union-attr]
+        with contextlib.suppress(BrokenPipeError):  # what it had not read yet
+            process.stdin.close()  # type: ignore[union-attr]
         process.stdout.close()  # type: ignore[union-attr]
         self.processes.remove(process)
 
@@ -115,28 +116,22 @@ class Dask:
             raise ValueError(f"no Dask scheduler answers at {address} ({_line(error)}).") from None
 
     def run(self, tasks: Sequence[str]) -> Iterator[str | None]:
-        from distributed import CancelledError, TimeoutError, wait
-
         from .work import work
 
         token = json.loads(tasks[0])["folder"] if tasks else ""
         if blind := [worker for worker, sees in self.client.run(os.path.isdir, token).items() if not sees]:
             raise ValueError(f"the Dask worker {blind[0]} does not see {token}; the run folder must be on a file system that all workers share.")
-        futures: list[Any] = [self.client.submit(work, task, pure=False, retries=0) for task in tasks]
+        futures: list[Any] = [self.client.submit(work, task, pure=False) for task in tasks]
         try:
             while futures:
-                try:
-                    done, waiting = wait(futures, timeout=PATIENCE, return_when="FIRST_COMPLETED")
-                except TimeoutError:
-                    done, waiting = set(), futures
-                for future in done:
-                    try:
-                        yield future.result()
-                    except (CancelledError, TimeoutError):
-                        raise ChunkError("the Dask scheduler was lost.") from None
-                    except Exception as error:
-                        raise ChunkError(_line(error)) from None
-                futures = list(waiting)
+                time.sleep(PATIENCE)
+                for future in [f for f in futures if f.done()]:
+                    if future.status == "cancelled" or self.client.status != "running":
+                        raise ChunkError("the Dask scheduler was lost.")
+                    if error := future.exception():
+                        raise ChunkError(_line(error))
+                    futures.remove(future)
+                    yield future.result()
                 yield None
         finally:
             for future in futures:

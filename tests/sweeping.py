@@ -1,0 +1,25 @@
+"""Small sweeps for the tests of sweeps and kills: an RBM on Bars and Stripes, two chunks or more."""
+
+import numpy as np
+import xarray as xr
+
+from flexphase.sweep import Sweep, cells, collect
+
+BUILD, METRICS = "flexphase.experiments.bas:build", "flexphase.experiments.bas:metrics"
+
+
+def small(ticks: int = 300, records: int = 6, engine: str = "jax", lanes: int = 4) -> Sweep:
+    """Two rules x four learning rates x two seeds."""
+    grid = cells(name="aol", length=5, b=[0.3, 0.5], eta=[0.01, 0.05], ticks=ticks) + cells(name="isd", length=5, eta=[0.01, 0.05], ticks=ticks)
+    return Sweep("small", BUILD, METRICS, grid, seeds=2, records=records, engine=engine, lanes=lanes, keep_params=True)
+
+
+def same_bits(a: xr.Dataset, b: xr.Dataset) -> None:
+    assert set(a.variables) == set(b.variables)
+    for name in a.variables:
+        assert a[name].dtype == b[name].dtype
+        np.testing.assert_array_equal(a[name].values, b[name].values, err_msg=str(name))
+
+
+def result(sweep: Sweep, folder) -> xr.Dataset:
+    return collect(sweep, folder)

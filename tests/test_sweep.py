@@ -1,0 +1,152 @@
+"""Sweeps: the plan of chunks, the run folder, the line search, and the same bits on every executor."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+from sweeping import BUILD, METRICS, same_bits, small
+
+from flexphase.api import Grid, train
+from flexphase.experiments import bas
+from flexphase.sweep import Local, RunFolder, Sweep, best, cells, collect, execute, learning_rates, pick
+from flexphase.sweep.cells import chunks
+from flexphase.sweep.executors import ChunkError
+from flexphase.sweep.work import function
+
+
+def test_cells_are_every_combination():
+    made = cells(rule=["isd", "aol"], b=np.array([0.2, 0.5]), T=100)
+    assert made == [{"rule": r, "b": b, "T": 100} for r in ("isd", "aol") for b in (0.2, 0.5)]
+    assert all(type(cell["b"]) is float for cell in made)  # plain numbers, for JSON
+    with pytest.raises(ValueError, match="'b' of the sweep is empty"):
+        cells(b=[])
+
+
+@pytest.mark.parametrize(("seeds", "lanes"), [(1, 1), (3, 7), (10, 40), (50, 8)])
+def test_chunks_hold_every_lane_once_and_mix_numbers_only(seeds, lanes):
+    grid = cells(name=["isd", "aol"], length=[5, 10], eta=np.linspace(0.01, 0.1, 7), ticks=100)
+    plan = chunks(Sweep("s", BUILD, METRICS, grid, seeds, seed=3, lanes=lanes))
+    held = [(cell, seed) for c in plan for cell in c.cells for seed in range(c.seed, c.seed + c.seeds)]
+    assert sorted(held) == [(cell, seed) for cell in range(len(grid)) for seed in range(3, 3 + seeds)]
+    assert len({c.name for c in plan}) == len(plan)
+    for c in plan:
+        assert len(c.cells) * c.seeds <= max(lanes, seeds if len(c.cells) == 1 and seeds <= lanes else lanes)
+        assert len({(grid[i]["name"], grid[i]["length"]) for i in c.cells}) == 1
+
+
+def test_learning_rates_are_equal_steps_on_a_log_scale():
+    rates = np.array(learning_rates(0.001, 0.04))
+    assert len(rates) == 10
+    np.testing.assert_allclose([rates[0], rates[-1]], [0.001, 0.04])
+    np.testing.assert_allclose(np.diff(np.log10(rates)), np.log10(40) / 9)  # closed form
+    with pytest.raises(ValueError, match="0 < low"):
+        learning_rates(0, 1)
+
+
+def test_best_takes_the_lowest_final_mean_and_no_diverged_cell():
+    nll = np.array([[[9, 5.0], [9, 5.2]], [[9, 4.0], [1, np.nan]], [[9, 4.5], [1, 5.1]], [[0, 6], [0, np.inf]]])
+    data = xr.Dataset({"nll": (("cell", "seed", "record"), nll)}, coords={"eta": ("cell", [0.1, 0.2, 0.3, 0.4])})
+    assert float(best(data, "nll").eta) == 0.3  # (4.5 + 5.1) / 2 = 4.8 < 5.1; the second has a NaN
+    with pytest.raises(ValueError, match="search lower"):
+        best(data.isel(cell=[1, 3]), "nll")
+    with pytest.raises(ValueError, match="no cell"):
+        pick(data, eta=0.7)
+
+
+def test_functions_are_named_and_nothing_else():
+    assert function(BUILD) is bas.build
+    for text in ("os.system('x')", "flexphase", "a:b:c", "../x:y", ""):
+        with pytest.raises(ValueError, match="does not name a function"):
+            function(text)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """The small sweep on one process."""
+    sweep = small()
+    with RunFolder(tmp_path_factory.mktemp("one") / "run", {}) as folder:
+        seen = []
+        execute([sweep], folder, Local(1), lambda running, finished: seen.append(finished))
+        assert sorted(filter(None, seen)) == [c.name for c in chunks(sweep)]
+        assert sorted(p.name for p in (folder.path / "chunks").iterdir()) == [f"{c.name}.nc" for c in chunks(sweep)]
+        execute([sweep], folder, Forbidden())  # nothing is left to do
+        return collect(sweep, folder)
+
+
+class Forbidden(Local):
+    def run(self, tasks):
+        raise AssertionError("a finished chunk was computed again")
+
+
+def test_a_sweep_is_what_train_gives_for_each_cell(reference):
+    sweep = small()
+    for i in (1, 5):
+        cell = {k: v for k, v in sweep.cells[i].items() if k != "ticks"}
+        alone = train(Grid([bas.build(**cell)], {}), ticks=300, seeds=2, records=6, metrics=bas.metrics(), engine="jax")
+        for name in ("ticks", "phases", "updates", "params.W", "params.c"):
+            np.testing.assert_array_equal(reference[name].values[i], alone[name].values)
+        np.testing.assert_allclose(reference["nll"].values[i], alone["nll"].values, rtol=2e-6)  # its sums depend on the width of the batch
+        assert float(reference.eta[i]) == cell["eta"]
+
+
+def test_two_processes_give_the_same_bits(reference, tmp_path):
+    with RunFolder(tmp_path / "run", {}) as folder:
+        execute([small()], folder, Local(2))
+        same_bits(collect(small(), folder), reference)
+
+
+def test_an_error_in_a_chunk_is_one_sentence(tmp_path):
+    bad = Sweep("bad", BUILD, METRICS, cells(name="isd", length=5, eta=0.1, b=1.5, ticks=10), seeds=1)
+    with RunFolder(tmp_path / "run", {}) as folder, pytest.raises(ChunkError, match="must lie strictly between 0 and 1"):
+        execute([bad], folder, Local(1))
+
+
+# The run folder
+
+
+def listing(path):
+    return {p.relative_to(path): (p.stat().st_mtime_ns, p.stat().st_size) for p in path.rglob("*")}
+
+
+def test_a_second_process_is_refused(tmp_path):
+    with RunFolder(tmp_path / "run", {"a": 1}):
+        before = listing(tmp_path)
+        with pytest.raises(ValueError, match="another process is working"), RunFolder(tmp_path / "run", {"a": 1}, resume=True):
+            pass
+        assert listing(tmp_path) == before
+    with RunFolder(tmp_path / "run", {"a": 1}, resume=True):
+        pass  # the lock went with its holder
+
+
+def test_another_configuration_version_or_folder_is_refused_untouched(tmp_path):
+    run = tmp_path / "run"
+    with RunFolder(run, {"a": 1}):
+        pass
+    before = listing(tmp_path)
+    for config, resume, words in [({"a": 2}, True, "another configuration"), ({"a": 1}, False, "already holds a run")]:
+        with pytest.raises(ValueError, match=words), RunFolder(run, config, resume):
+            pass
+        assert listing(tmp_path) == before
+    plan = json.loads((run / "run.json").read_text())
+    plan["versions"]["flexphase"] = "0.0.1"
+    (run / "run.json").write_text(json.dumps(plan))
+    with pytest.raises(ValueError, match=re.escape("another version: flexphase 0.0.1")), RunFolder(run, {"a": 1}, True):
+        pass
+    for damage in ("{", "[]", '{"digest": 1}'):
+        (run / "run.json").write_text(damage)
+        with pytest.raises(ValueError, match="damaged"), RunFolder(run, {"a": 1}, True):
+            pass
+
+
+def test_folders_that_are_not_ours(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("x")
+    (tmp_path / "file").write_text("x")
+    for name, words in [("mine", "not a run folder"), ("file", "is not a folder"), ("file/run", "cannot write"), ("/proc/run", "cannot write")]:
+        with pytest.raises(ValueError, match=words), RunFolder(tmp_path / name, {}, resume=True):
+            pass
+    (tmp_path / "empty").mkdir()
+    with RunFolder(tmp_path / "empty", {}):
+        pass  # an empty folder is free
