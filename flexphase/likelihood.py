@@ -13,6 +13,7 @@ from .methods import rbm
 from .methods.binary import bernoulli
 from .methods.boltzmann import Couplings
 from .methods.rbm import Params, p_visible
+from .record import OverLanes, _each_lane
 
 ENUMERABLE = 24  # units: 2^24 states take seconds
 
@@ -79,10 +80,18 @@ def exact_samples(key: Key, params: Params, rows: int) -> Array:
     return bernoulli(jax.random.uniform(k_large, (rows, len(params.a))), p_visible(params, drawn))
 
 
-class NLL(eqx.Module):
-    """Exact negative log-likelihood in nats, SUMMED over the rows of the data: sum_i F(v_i) + N log Z."""
+class NLL(OverLanes):
+    """Exact negative log-likelihood in nats, SUMMED over the rows of the data: sum_i F(v_i) + N log Z.
+
+    Of one machine, or of all lanes at once (a leading axis on the parameters): RBMs then go to the compiled kernel if there is one.
+    """
 
     data: Array = eqx.field(converter=matrix)
 
-    def __call__(self, params: Params | Couplings) -> Array:
-        return free_energy(params, self.data).sum() + len(self.data) * log_z(params)
+    def __call__(self, params: Params | Couplings) -> Any:
+        if params.W.ndim == 2:
+            return free_energy(params, self.data).sum() + len(self.data) * log_z(params)
+        from .engines import native  # the engines know the methods, so they cannot be imported before them
+
+        compiled = isinstance(params, Params) and not native.MISSING and min(params.W.shape[1:]) <= ENUMERABLE
+        return native.nll(params, self.data) if compiled else _each_lane(self, params)

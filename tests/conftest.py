@@ -1,4 +1,4 @@
-"""Strict: a broadcast between arrays of different rank raises, and every warning too (pyproject.toml). Numbers are float32, as for users."""
+"""Strict: a broadcast between arrays of different rank raises, and every warning too (pyproject.toml). Numbers are float32."""
 
 import jax
 import pytest
