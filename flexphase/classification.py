@@ -91,7 +91,7 @@ def label_activity(key: Key, params: Params, images: Array, classes: int, steps:
         label = bernoulli(jax.random.uniform(k_l, shape), jax.nn.sigmoid(biased(h @ own.T, bias)))
         return label, total + jnp.where(i >= burn_in, label, 0)
 
-    start = bernoulli(jax.random.uniform(jax.random.fold_in(key, -1), shape), jnp.full(shape, 0.5))
+    start = bernoulli(jax.random.uniform(jax.random.fold_in(key, 2**32 - 1), shape), jnp.full(shape, 0.5))
     return jax.lax.fori_loop(0, burn_in + steps, step, (start, jnp.zeros(shape)))[1] / steps
 
 

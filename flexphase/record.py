@@ -104,7 +104,7 @@ def describe(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [describe(v) for v in value]
     if isinstance(value, (np.ndarray, np.generic, jax.Array)):
-        array = np.asarray(value)
+        array = _pack(value)[0]
         if array.size <= 64:
             return array.astype(str).astype(float).tolist() if array.dtype.kind == "f" else array.tolist()  # 0.1, not 0.10000000149
         return {"shape": list(array.shape), "dtype": str(array.dtype), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}

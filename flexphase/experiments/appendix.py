@@ -1,0 +1,47 @@
+"""Appendix: an RBM on labelled, binarised MNIST, always-on learning, classification error against b."""
+
+from typing import Any
+
+import xarray as xr
+
+from ..data.mnist import fetch_mnist
+from ..report.panels import Panel, curve, points
+from ..sweep import Sweep, cells
+from . import Shown
+from .claims import best_is, robust
+from .mnist import HIDDEN, VISIBLE
+
+TITLE = "Appendix: labelled binarised MNIST, error of an RBM against b"
+DATA = fetch_mnist
+PLAIN = ("rbm", VISIBLE, HIDDEN)
+ETA, LENGTH, UNTRAINED = 0.005, 200, 0.9
+SIZES = {
+    "quick": {"phases": 2_000, "seeds": 3, "bs": [0.2, 0.35, 0.5, 0.65, 0.8], "shown": 1000, "records": 4},
+    "full": {"phases": 40_000, "seeds": 5, "bs": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], "shown": 10_000, "records": 10},
+}
+ERRORS = {"free_energy_error": "exact, by free energy", "sampled_error": "from samples of the label units (the paper's)"}
+
+
+def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
+    grid = cells(eta=ETA, b=size["bs"], length=LENGTH, shown=size["shown"], ticks=LENGTH * size["phases"])
+    here = "flexphase.experiments.mnist"
+    return {"rbm": Sweep("appendix", f"{here}:build_rbm", f"{here}:rbm_errors", grid, size["seeds"], records=size["records"], lanes=5, cost=100)}
+
+
+def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
+    bs, rbm = size["bs"], data["rbm"]
+    final = {name: list(100 * rbm[name].values[:, :, -1]) for name in ERRORS}
+    panels = [
+        Panel("final error against b", "b, probability of a positive phase", "test error (%)", [
+            points(words, bs, final[name], colour=i) for i, (name, words) in enumerate(ERRORS.items())]),
+        Panel("error during training, by free energy", "phases", "test error (%)", [
+            curve(f"b = {b:g}", rbm.isel(cell=i), "phases", "free_energy_error", 100, colour=i % 6, line=i // 6) for i, b in enumerate(bs)]),
+    ]  # fmt: skip
+    claims = [
+        best_is("The best b on MNIST is above 0.5 (error from samples).", "above", bs, final["sampled_error"]),
+        best_is("The best b on MNIST is above 0.5 (exact error).", "above", bs, final["free_energy_error"]),
+        robust("Robust for b from 0.2 to 0.8 (exact error, %).", bs, final["free_energy_error"], 100 * UNTRAINED),
+    ]
+    return Shown(panels, claims, [
+        f"RBM {VISIBLE} x {HIDDEN}, no visible bias, AoL with T = {LENGTH}, eta {ETA}, {size['phases']} phases; errors on the first {size['shown']} test images.",
+    ])  # fmt: skip

@@ -1,0 +1,51 @@
+"""What Fig. 2 A/C and the appendix train on MNIST: a Forward-Forward network, and an RBM whose last visible units are the label."""
+
+from functools import cache
+from typing import Any
+
+import optax
+
+from ..classification import ForwardForwardError, FreeEnergyError, SampledError
+from ..core import Optimiser, Run
+from ..data import LabelContrast, Rows, append_labels, binarised_mnist, mnist
+from ..methods import RBM, ForwardForward
+from ..rules import aol, cd, isd
+
+LAYERS = (784, 500, 500)
+VISIBLE, HIDDEN = 794, 128
+
+
+def build_network(name: str, eta: float, b: float = 0.5, shown: int = 0) -> Run:
+    """One tick is one pass: the standard rule takes two to an update, ISD one."""
+    rule = cd(1) if name == "standard" else isd(b, 1)
+    return Run(ForwardForward(LAYERS), *rule, contrast(name == "standard"), Optimiser(eta, optax.adam))
+
+
+def network_errors(shown: int, **_: Any) -> dict[str, Any]:
+    """On the first `shown` training images and as many test images."""
+    train, test = mnist()
+    return {
+        "train_error": ForwardForwardError(train.images[:shown], train.labels[:shown]),
+        "test_error": ForwardForwardError(test.images[:shown], test.labels[:shown]),
+    }
+
+
+@cache
+def contrast(paired: bool) -> LabelContrast:
+    return LabelContrast(*mnist().train, paired=paired)
+
+
+def build_rbm(eta: float, b: float, length: int, shown: int = 0) -> Run:
+    return Run(RBM(VISIBLE, HIDDEN, visible_bias=False), *aol(b, length), rows(), Optimiser(eta))
+
+
+def rbm_errors(shown: int, **_: Any) -> dict[str, Any]:
+    """By free energy, exact, and read from samples of the label units, as the paper does; on the first `shown` test images."""
+    test = binarised_mnist().test
+    images, labels = test.images[:shown], test.labels[:shown]
+    return {"free_energy_error": FreeEnergyError(images, labels), "sampled_error": SampledError(images, labels)}
+
+
+@cache
+def rows() -> Rows:
+    return Rows(append_labels(*binarised_mnist().train))
