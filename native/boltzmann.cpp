@@ -5,13 +5,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <memory>
-#include <thread>
-
 #include "arrays.h"
 #include "isa.h"
+#include "threads.h"
 
 namespace baseline { extern const Kernels kernels; }
 #if defined(FLEXPHASE_X86)
@@ -37,27 +33,16 @@ const Kernels& choose(const std::string& isa) {
     throw nb::value_error(("this machine has no instruction set " + isa + ".").c_str());
 }
 
-struct Free {
-    void operator()(float* p) const { std::free(p); }
-};
-std::unique_ptr<float, Free> aligned(int64_t floats) {
-    const size_t bytes = (size_t)(floats * sizeof(float) + 63) / 64 * 64;
-    float* p = (float*)std::aligned_alloc(64, bytes ? bytes : 64);
-    if (!p) throw std::bad_alloc();
-    return std::unique_ptr<float, Free>(p);
-}
-
-// Units of work 0, 1, ... on threads that take the next one when they are free. Each unit writes only what is its own.
-template <class Work>
-void parallel(int64_t units, int threads, Work work) {
-    std::atomic<int64_t> next{0};
-    auto loop = [&] {
-        for (int64_t u; (u = next++) < units;) work(u);
-    };
-    std::vector<std::thread> others;
-    for (int64_t t = 1; t < std::min<int64_t>(threads, units); t++) others.emplace_back(loop);
-    loop();
-    for (auto& t : others) t.join();
+// A group of lanes takes about the same time whatever its width: the fewest rounds, and then the narrowest groups.
+const SmallKernel& fitting(const Kernels& kernels, int64_t lanes, int64_t threads) {
+    const SmallKernel* best = nullptr;
+    int64_t fewest = 0;
+    for (const SmallKernel& k : kernels.small) {
+        if (!k.width) continue;
+        const int64_t groups = (lanes + k.width - 1) / k.width, rounds = (groups + threads - 1) / threads;
+        if (!best || rounds < fewest) best = &k, fewest = rounds;
+    }
+    return *best;
 }
 
 void complain(int32_t error) {
@@ -81,7 +66,7 @@ void rbm(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias, bo
     if (ticks < 0 || negative_start < kCarry || negative_start > kRandom || threads < 1)
         throw nb::value_error("ticks must not be negative, threads at least 1, and negative_start one of 0, 1, 2, 3.");
 
-    Job job{};
+    RbmJob job{};
     job.lanes = L, job.visible = V, job.hidden = H, job.ticks = ticks, job.rows = data[1];
     job.visible_bias = visible_bias, job.remember = remember, job.negative_start = negative_start;
     job.W = in.writable<float>("W", {L, V, H}), job.a = in.writable<float>("a", {L, V}), job.c = in.writable<float>("c", {L, H});
@@ -104,14 +89,14 @@ void rbm(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias, bo
     job.data_stride = data[0] == 1 ? 0 : data[1] * words(V);
     if (in.has("noise")) job.noise = in.readable<float>("noise", {ticks, L, V + H});
 
-    const Kernels& k = choose(isa);
+    const Kernels& kernels = choose(isa);
     std::atomic<int32_t> error{kFine};
+    const SmallKernel& k = fitting(kernels, L, threads);
     {
         nb::gil_scoped_release release;
-        parallel((L + k.width - 1) / k.width, threads, [&](int64_t g) {
-            auto scratch = aligned(k.small_scratch(job));
+        parallel<float>((L + k.width - 1) / k.width, threads, k.scratch(job), [&](int64_t g, float* scratch) {
             const int64_t begin = g * k.width;
-            if (int32_t e = k.small(job, begin, std::min<int64_t>(k.width, L - begin), scratch.get())) error = e;
+            if (int32_t e = k.run(job, begin, std::min<int64_t>(k.width, L - begin), scratch)) error = e;
         });
     }
     complain(error);

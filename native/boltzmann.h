@@ -16,7 +16,7 @@ struct Tape {
 enum NegativeStart : int32_t { kCarry, kData, kPersistent, kRandom };
 enum Error : int32_t { kFine, kTapeTooShort, kBadTicks, kBadRow, kNotLocal };
 
-struct Job {
+struct RbmJob {
     int64_t lanes, visible, hidden, ticks, rows;
     bool visible_bias;
     int32_t negative_start;
@@ -38,10 +38,14 @@ struct Job {
 
 inline int64_t words(int64_t units) { return (units + 31) / 32; }
 
+// Lanes begin, begin + 1, ... (at most `width` of them) with `scratch` floats, aligned to 64 bytes, to work in.
+struct SmallKernel {
+    int width;
+    int64_t (*scratch)(const RbmJob&);
+    int32_t (*run)(const RbmJob&, int64_t begin, int64_t count, float* scratch);
+};
+
 struct Kernels {
     const char* name;
-    int width;
-    // Lanes begin, begin + 1, ... (count of them, at most width); scratch is aligned to 64 bytes.
-    int64_t (*small_scratch)(const Job&);
-    int32_t (*small)(const Job&, int64_t begin, int64_t count, float* scratch);
+    SmallKernel small[3];  // widths 4, 8, 16, as far as the registers go; the rest is empty
 };

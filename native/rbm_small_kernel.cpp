@@ -11,7 +11,7 @@ struct Group {
     using F = typename Vec<N>::F;
     using I = typename Vec<N>::I;
 
-    const Job& job;
+    const RbmJob& job;
     const int64_t begin, count, V, H;
     F *W, *a, *c, *acc_W, *acc_a, *acc_c, *v, *h, *chain_v, *chain_h, *drive;
     I* x;  // bits of the stimulus
@@ -23,7 +23,7 @@ struct Group {
     int32_t error = kFine;
     bool fresh = false;  // `drive` holds c + v W of this very v and W
 
-    Group(const Job& job, int64_t begin, int64_t count, float* scratch)
+    Group(const RbmJob& job, int64_t begin, int64_t count, float* scratch)
         : job(job), begin(begin), count(count), V(job.visible), H(job.hidden) {
         F* p = (F*)scratch;
         auto take = [&p](int64_t n) { F* q = p; p += n; return q; };
@@ -32,7 +32,7 @@ struct Group {
         v = take(V), h = take(H), chain_v = take(V), chain_h = take(H), drive = take(H);
         x = (I*)take(words(V));
     }
-    static int64_t scratch(const Job& job) {
+    static int64_t scratch(const RbmJob& job) {
         const int64_t V = job.visible, H = job.hidden;
         return N * ((job.remember ? 2 : 1) * V * H + 4 * V + 5 * H + words(V));
     }
@@ -248,8 +248,11 @@ struct Group {
 };
 
 template <int N>
-int32_t small(const Job& job, int64_t begin, int64_t count, float* scratch) {
-    return Group<N>(job, begin, count, scratch).run();
+constexpr SmallKernel small() {
+    if constexpr (N > kWidth) return SmallKernel{0, nullptr, nullptr};
+    else return SmallKernel{N, &Group<N>::scratch, [](const RbmJob& job, int64_t begin, int64_t count, float* scratch) {
+        return Group<N>(job, begin, count, scratch).run();
+    }};
 }
 
 }  // namespace
@@ -257,6 +260,6 @@ int32_t small(const Job& job, int64_t begin, int64_t count, float* scratch) {
 extern const Kernels kernels;
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
-const Kernels kernels{TEXT(FLEXPHASE_ISA), kWidth, &Group<kWidth>::scratch, &small<kWidth>};
+const Kernels kernels{TEXT(FLEXPHASE_ISA), {small<4>(), small<8>(), small<16>()}};
 
 }  // namespace FLEXPHASE_ISA

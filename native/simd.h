@@ -54,15 +54,27 @@ INLINE bool any(typename Vec<N>::I m) {
     return r != 0;
 }
 
-// e^-x: 2^t = 2^n 2^r with n = round(t) and r in [-1/2, 1/2]; the minimax polynomial is off by 7.5e-8 at most, and t stays within 125.
+// min(max(t, -125), 125); NaN stays.
+template <int N>
+INLINE typename Vec<N>::F within_125(typename Vec<N>::F t) {
+    using F = typename Vec<N>::F;
+    const F lo = splat<N>(-125.0f), hi = splat<N>(125.0f);
+#if defined(__AVX512F__)
+    if constexpr (N == 16) return (F)_mm512_min_ps((__m512)hi, _mm512_max_ps((__m512)lo, (__m512)t));
+#endif
+#if defined(__AVX2__)
+    if constexpr (N == 8) return (F)_mm256_min_ps((__m256)hi, _mm256_max_ps((__m256)lo, (__m256)t));
+#endif
+    t = t < lo ? lo : t;
+    return t > hi ? hi : t;
+}
+
+// e^-x: 2^t = 2^n 2^r with n = round(t) and r in [-1/2, 1/2]; the minimax polynomial is off by 7.5e-8 at most, and |t| stays below 125.
 template <int N>
 INLINE typename Vec<N>::F exp_minus(typename Vec<N>::F x) {
     using F = typename Vec<N>::F;
     using I = typename Vec<N>::I;
-    const F lo = splat<N>(-125.0f), hi = splat<N>(125.0f);
-    F t = x * -1.44269504f;
-    t = t < lo ? lo : t;
-    t = t > hi ? hi : t;
+    const F t = within_125<N>(x * -1.44269504f);
     const F magic = splat<N>(12582912.0f);  // 1.5 2^23: adding it rounds to an integer, which is then in the low bits
     const F shifted = t + magic;
     const F r = t - (shifted - magic);
@@ -71,7 +83,7 @@ INLINE typename Vec<N>::F exp_minus(typename Vec<N>::F x) {
     p = p * r + 2.40221202e-1f;
     p = p * r + 6.93146944e-1f;
     p = p * r + 1.00000012f;
-    return p * (F)(((I)shifted + 127) << 23);
+    return (F)((I)p + ((I)shifted << 23));  // times 2^n: n is added to the exponent
 }
 
 // 1 with probability sigmoid(x): u < 1 / (1 + e^-x) without the division. False, hence 0, where x is NaN.

@@ -69,6 +69,14 @@ def owned(value: Any, dtype: Any = np.float32) -> np.ndarray:
     return np.array(value, dtype=dtype, order="C")
 
 
+def nll(params: Params, data: Any, threads: int | None = None) -> np.ndarray:
+    """Exact NLL in nats, summed over the rows of the data, of the RBM in every lane."""
+    out = np.empty(len(params.W))
+    lanes = {"W": owned(params.W), "a": owned(params.a), "c": owned(params.c)}
+    _native.rbm_nll(lanes | {"data": owned(data), "nll": out}, cores(threads))
+    return out
+
+
 class Boltzmann:
     """RBMs of zeros and ones, trained by plain gradient descent."""
 
