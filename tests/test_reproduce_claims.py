@@ -1,0 +1,57 @@
+"""The tests behind the verdicts: pass, fail and unclear each where they must come, on made-up numbers with a known answer."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from flexphase.experiments import claims as c
+
+SPREAD = np.linspace(-1, 1, 10)
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(5.0, "pass"), (0.0, "unclear"), (-5.0, "fail"), (60.0, "fail")])
+def test_slightly_worse(shift, verdict):
+    """Of an improvement of 100, a gap of 5 is slight and one of 60 is not; sd 0.67."""
+    assert c.slightly_worse("", "a", 100 + shift + SPREAD, "b", 100 + SPREAD, untrained=200).verdict == verdict
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(10, "pass"), (1, "unclear"), (0.1, "fail")])
+def test_varies_more(factor, verdict):
+    assert c.varies_more("", "a", factor * SPREAD, "b", SPREAD).verdict == verdict
+
+
+@pytest.mark.parametrize(("gap", "verdict"), [(50.0, "pass"), (20.0, "unclear"), (5.0, "fail")])
+def test_fails(gap, verdict):
+    assert c.fails("", "a", 100 + gap + SPREAD, "b", 100 + SPREAD, untrained=200).verdict == verdict
+
+
+def test_a_reference_that_has_not_learned_decides_nothing():
+    for claim in (c.slightly_worse, c.fails):
+        assert claim("", "a", 199 + SPREAD, "b", 198 + SPREAD, untrained=200).verdict == "unclear"
+
+
+@pytest.mark.parametrize(("at_02", "verdict"), [(103, "pass"), (120, "unclear"), (170, "fail")])
+def test_robust(at_02, verdict):
+    """b = 0.1 lies outside of the range and may be as bad as it likes."""
+    errors = [190 + SPREAD, at_02 + SPREAD, 100 + SPREAD, 102 + SPREAD]
+    assert c.robust("", [0.1, 0.2, 0.5, 0.8], errors, untrained=200).verdict == verdict
+
+
+@pytest.mark.parametrize(("means", "verdict"), [((100, 105, 110), "pass"), ((110, 105, 100), "fail"), ((100, 100.1, 100), "unclear")])
+def test_best_is_below(means, verdict):
+    assert c.best_is("", "below", [0.3, 0.5, 0.7], [m + SPREAD for m in means]).verdict == verdict
+    opposite = {"pass": "fail", "fail": "pass", "unclear": "unclear"}[verdict]
+    assert c.best_is("", "above", [0.3, 0.5, 0.7], [m + SPREAD for m in means]).verdict == opposite
+
+
+def test_shrinks_is_paired():
+    noise = 100 * SPREAD  # the same in both: a paired test sees through it
+    assert c.shrinks("", noise + 2 + 0.1 * SPREAD[::-1], noise, "").verdict == "pass"
+    assert c.shrinks("", noise, noise + 2 + 0.1 * SPREAD[::-1], "").verdict == "fail"
+
+
+def test_interval_of_the_gap_is_welchs():
+    """Closed form: mean difference -+ t(0.95, nu) * standard error, with equal variances and n = 10 each, nu = 18."""
+    low, high = c.gap(3 + SPREAD, SPREAD)
+    half = stats.t.ppf(0.95, 18) * np.sqrt(2 * SPREAD.var(ddof=1) / 10)
+    np.testing.assert_allclose([low, high], [3 - half, 3 + half])
