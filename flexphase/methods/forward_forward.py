@@ -75,6 +75,7 @@ class ForwardForward(eqx.Module):
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple, default=(784, 500, 500))
     classes: int = eqx.field(static=True, default=10)
     threshold: Array = eqx.field(converter=jnp.float32, default=2.0)
+    scale: float = eqx.field(static=True, default=1.0)  # of the initial weights; 1 gives unit drive, so that G starts near the threshold
 
     def __check_init__(self):
         if len(self.sizes) < 2 or min(self.sizes) < 1:
@@ -90,9 +91,7 @@ class ForwardForward(eqx.Module):
     def init(self, key: Key) -> tuple[Params, tuple[Array, ...]]:
         shapes = list(zip(self.sizes[:-1], self.sizes[1:], strict=True))
         keys = jax.random.split(key, len(shapes))
-        params = tuple(
-            Layer(jax.random.normal(k, shape) / shape[0] ** 0.5, jnp.zeros(shape[1])) for k, shape in zip(keys, shapes, strict=True)
-        )
+        params = tuple(Layer(self.scale * jax.random.normal(k, shape), jnp.zeros(shape[1])) for k, shape in zip(keys, shapes, strict=True))
         return params, tuple(jnp.zeros(units) for units in self.sizes[1:])
 
     def overlaid(self, x: Labelled) -> Array:
