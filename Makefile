@@ -6,7 +6,7 @@ OUT ?= runs/reproduce
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-slow lint reproduce bench sanitize clean
+.PHONY: help install test test-slow lint reproduce readme bench sanitize clean
 
 help:  ## these lines
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -37,6 +37,9 @@ reproduce: install  ## the RBM on Bars and Stripes under CD, ISD, AoL and AoL ra
 	$(BAS) --rule aol --length 100 --lr 0.005 --phases 100000 --out $(OUT)/aol
 	$(BAS) --rule aol-random --length 150 --lr 0.005 --phases 100000 --out $(OUT)/aol-random
 	$(BIN)/flexphase plot $(addprefix $(OUT)/,cd isd aol aol-random) --out $(OUT)/figure.png --table $(OUT)/table.csv --force
+
+readme: install  ## run the README's example; its figure goes to docs/figures
+	sed -n '/^```python/,/^```/{/^```/d;p}' README.md | (cd docs/figures && $(CURDIR)/$(BIN)/python -)
 
 bench: install  ## speed as ratios, with correctness beside them
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

@@ -87,8 +87,9 @@ def curves(
             ax.fill_between(clock, mean - sd, mean + sd, color=colour, alpha=0.2, linewidth=0)
         ax.set_ylabel(metric_label(chosen))
     ax.set_xlabel(CLOCKS[x] + (" (ticks)" if x == "ticks" else ""))
+    ax.locator_params(axis="x", nbins=6)
     ax.xaxis.set_major_formatter("{x:,.0f}")
-    return finish(ax, "mean and sd over " + seeds_in(record for _, record in named))
+    return finish(ax, seeds_in(record for _, record in named))
 
 
 def against(record: Record, dim: str, metric: str | None = None, ax: Any = None, label: str | None = None) -> Any:
@@ -103,12 +104,13 @@ def against(record: Record, dim: str, metric: str | None = None, ax: Any = None,
     ax.errorbar(record[dim].values, mean, sd, fmt="o-", color=colour, capsize=3, markersize=4, label=label)
     ax.set_xlabel(dim)
     ax.set_ylabel(metric_label(metric))
-    return finish(ax, "mean and sd over " + seeds_in([record]))
+    return finish(ax, seeds_in([record]))
 
 
 def seeds_in(records: Iterable[Record]) -> str:
+    """What the bands are."""
     numbers = sorted({record.dataset.sizes["seed"] for record in records})
-    return f"{' or '.join(map(str, numbers))} seed{'s' * (numbers != [1])}"
+    return "one seed" if numbers == [1] else f"mean and sd over {' or '.join(map(str, numbers))} seeds"
 
 
 def finish(ax: Any, title: str) -> Any:
