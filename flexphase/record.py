@@ -253,7 +253,7 @@ class Log:
 
     def restore(self) -> None:
         try:
-            with np.load(self.checkpoint, allow_pickle=False) as file:  # type: ignore[arg-type]
+            with open(self.checkpoint, "rb") as opened, np.load(opened, allow_pickle=False) as file:  # type: ignore[arg-type]
                 kept = dict(file)
             digest = str(kept["digest"])
         except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:

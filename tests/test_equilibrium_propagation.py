@@ -96,7 +96,7 @@ def test_learns_handwritten_digits():
     ep = EquilibriumPropagation((64, 32, 10), beta=1.0)
     source = Rows((images[fit], np.eye(10, dtype=np.float32)[labels[fit]]))
     record = train(
-        Run(ep, *cd(20), source, Optimiser(0.03)), phases=4000, seeds=2, records=2,
+        Run(ep, *cd(20), source, Optimiser(0.1)), phases=4000, seeds=2, records=2,
         metrics={"accuracy": Accuracy(ep, images[test], labels[test])},
     )  # fmt: skip
     assert (record["accuracy"].isel(record=0) < 0.4).all()

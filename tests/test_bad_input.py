@@ -1,0 +1,133 @@
+"""What has no meaning is refused with a ValueError whose sentence says what to do instead, before anything is compiled."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from flexphase import estimators
+from flexphase.core import Optimiser, Run, train
+from flexphase.data import LabelContrast, Rows
+from flexphase.lanes import grid
+from flexphase.likelihood import NLL
+from flexphase.methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
+from flexphase.methods.binary import sample
+from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases
+from flexphase.rules import aol, aol_random, cd, isd
+
+BITS = np.eye(4, dtype=np.float32)
+PAIRS = Rows((BITS, BITS[:, :2]))
+
+
+def a_run(method=None, rule=None, source=None, eta=0.1):
+    return Run(method or RBM(4, 2), *(rule or aol(0.5, 2)), source or Rows(BITS), Optimiser(eta))
+
+
+def go(**options):
+    return train(a_run(), **({"ticks": 4} | options))
+
+
+REFUSED = {
+    "b = 0": (lambda: Bernoulli(0.0), "between 0 and 1.*0.5"),
+    "b = 1": (lambda: isd(1), "between 0 and 1"),
+    "b = nan": (lambda: aol(float("nan")), "finite"),
+    "b is a word": (lambda: aol("half"), "must be a number"),
+    "b is a boolean": (lambda: aol(True), "must be a number"),
+    "one bad b of a sweep": (lambda: Bernoulli(np.array([0.5, 1.5])), "between 0 and 1"),
+    "tau < 1": (lambda: Geometric(0.5), "at least 1 tick"),
+    "tau negative": (lambda: aol_random(0.5, -3), "at least 1 tick"),
+    "tau too large": (lambda: aol_random(0.5, 1e12), "at most 10"),
+    "T = 0": (lambda: cd(0), "at least 1 tick"),
+    "T broken": (lambda: Fixed(2.5), "whole number of ticks.*Geometric"),
+    "T is a boolean": (lambda: Fixed(True), "must be a number"),
+    "T is None": (lambda: Fixed(None), "must be a number"),
+    "eta negative": (lambda: Optimiser(-0.1), "must not be negative"),
+    "eta is a word": (lambda: Optimiser("fast"), "must be a number"),
+    "eta is infinite": (lambda: Optimiser(np.inf), "finite"),
+    "data with three axes": (lambda: Rows(np.zeros((2, 2, 2))), r"\(rows, features\)"),
+    "data with one axis": (lambda: Rows(np.zeros(3)), r"\(rows, features\)"),
+    "no rows": (lambda: Rows(np.zeros((0, 4))), "non-empty"),
+    "no columns": (lambda: Rows(np.zeros((4, 0))), "non-empty"),
+    "nan in the data": (lambda: Rows([[0.0, np.nan]]), "NaN or infinite.*drop or fill"),
+    "words as data": (lambda: Rows([["a", "b"]]), "array of numbers"),
+    "ragged data": (lambda: Rows([[1.0], [1.0, 0.0]]), "array of numbers"),
+    "pairs that do not pair": (lambda: Rows((BITS, BITS[:2])), "same number of rows"),
+    "no visible unit": (lambda: RBM(0, 2), "visible must be a whole number, at least 1"),
+    "a boolean number of units": (lambda: RBM(4, True), "hidden must be a whole number"),
+    "a broken number of units": (lambda: RBM(4.0, 2), "visible must be a whole number"),
+    "an unknown start": (lambda: RBM(4, 2, negative_start="cd"), "carry, data, persistent, random"),
+    "an unknown sweep": (lambda: BoltzmannMachine(4, 2, sweep="random"), "sequential, chequerboard"),
+    "a mask of another size": (lambda: BoltzmannMachine(4, 2, np.ones((4, 4))), r"\(6, 6\)"),
+    "a mask that is not symmetric": (lambda: BoltzmannMachine(2, 0, [[0, 1], [0, 0]]), "symmetric"),
+    "a mask with a diagonal": (lambda: BoltzmannMachine(2, 0, [[1, 1], [1, 1]]), "symmetric with an empty diagonal"),
+    "an odd cycle": (lambda: BoltzmannMachine(4, 2, sweep="chequerboard"), "sequential"),
+    "one layer": (lambda: EquilibriumPropagation((4,)), "at least one layer"),
+    "an empty layer": (lambda: EquilibriumPropagation((4, 0, 2)), "layer's size must be a whole number"),
+    "beta = 0": (lambda: EquilibriumPropagation((4, 2), beta=0), "above 0"),
+    "dt > 1": (lambda: EquilibriumPropagation((4, 2), dt=2), "at most 1"),
+    "two terms, random phases": (
+        lambda: train(Run(RBM(4, 2), Phases(Bernoulli(0.5), Fixed(2)), estimators.two_term, Rows(BITS), Optimiser(0.1)), ticks=4),
+        "Alternating.*isd or always_on",
+    ),
+    "grey data for a Bernoulli model": (lambda: train(a_run(source=Rows(BITS / 2)), ticks=4), r"zeros and ones.*binarise\("),
+    "grey data for a Boltzmann machine": (lambda: train(a_run(BoltzmannMachine(4, 1), source=Rows(BITS - 1)), ticks=4), "zeros and ones"),
+    "one grey row in a grid": (
+        lambda: train(grid(lambda x: a_run(source=Rows(np.vstack([BITS, [[x, 0, 0, 0]]]))), x=[1.0, 0.5]), ticks=4),
+        "zeros and ones",
+    ),
+    "wide data": (lambda: train(a_run(RBM(3, 2)), ticks=4), "4 columns and the model 3 visible units.*visible=4"),
+    "narrow data": (lambda: train(a_run(BoltzmannMachine(5, 2)), ticks=4), "visible=4"),
+    "no pairs": (lambda: train(a_run(EquilibriumPropagation((4, 2))), ticks=4), r"Rows\(\(inputs, targets\)\)"),
+    "targets that do not fit": (lambda: train(a_run(EquilibriumPropagation((4, 3)), source=PAIRS), ticks=4), "targets have 2 columns"),
+    "images that do not fit": (
+        lambda: train(a_run(ForwardForward((5, 3), 2), source=LabelContrast(BITS, [0, 1, 0, 1], 2)), ticks=4),
+        "5 inputs.*4",
+    ),
+    "neither ticks nor phases": (lambda: train(a_run()), "either ticks= or phases="),
+    "ticks and phases": (lambda: go(phases=3), "either ticks= or phases="),
+    "no ticks": (lambda: go(ticks=0), "ticks must be a whole number, at least 1"),
+    "negative ticks": (lambda: go(ticks=-5), "ticks must be a whole number"),
+    "broken ticks": (lambda: go(ticks=2.5), "ticks must be a whole number"),
+    "true ticks": (lambda: go(ticks=True), "ticks must be a whole number"),
+    "too many ticks": (lambda: go(ticks=2**31), "fewer than 2.31"),
+    "broken phases": (lambda: go(ticks=None, phases=1.5), "phases must be a whole number"),
+    "phases in words": (lambda: go(ticks=None, phases="many"), "phases must be a whole number"),
+    "no records": (lambda: go(records=0), "records must be a whole number, at least 1"),
+    "broken records": (lambda: go(records=1.5), "records must be a whole number"),
+    "no seeds": (lambda: go(seeds=0), "seeds must be a whole number, at least 1"),
+    "seeds in words": (lambda: go(seeds="8"), "seeds must be a whole number"),
+    "negative seed": (lambda: go(seed=-1), "base seed must be a whole number, at least 0"),
+    "a seed beyond": (lambda: go(seed=2**31), "2.31 - seeds"),
+    "an empty axis": (lambda: grid(lambda b: a_run(), b=[]), "list of at least one value"),
+    "an axis that is a number": (lambda: grid(lambda b: a_run(), b=0.5), "list of at least one value"),
+    "an axis called seed": (lambda: grid(lambda seed: a_run(), seed=[1]), "cannot be called 'seed'"),
+    "samples of nothing": (lambda: sample(RBM(4, 2), jax.random.key(0), RBM(4, 2).init(jax.random.key(0))[0], rows=0), "rows must be"),
+    "a mask without values": (
+        lambda: sample(RBM(4, 2), jax.random.key(0), RBM(4, 2).init(jax.random.key(0))[0], clamped=[True] * 4),
+        "together, or neither",
+    ),
+    "a short mask": (
+        lambda: sample(RBM(4, 2), jax.random.key(0), RBM(4, 2).init(jax.random.key(0))[0], x=jnp.zeros(4), clamped=[True]),
+        r"clamped \(4,\)",
+    ),
+    "grey values held": (
+        lambda: sample(RBM(2, 2), jax.random.key(0), RBM(2, 2).init(jax.random.key(0))[0], x=[0.5, 0], clamped=[True, False]),
+        "zeros and ones",
+    ),
+    "nll of nothing": (lambda: NLL(np.zeros((0, 4))), "non-empty"),
+    "not a checkpoint": (lambda: go(checkpoint=__file__), "not a checkpoint"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_advice(name):
+    call, advice = REFUSED[name]
+    with pytest.raises(ValueError, match=advice):
+        call()
+
+
+def test_what_looks_odd_but_has_a_meaning_is_taken():
+    """NumPy numbers, a list of lists, boolean data, tau = 1, a learning rate of 0."""
+    run = Run(RBM(2, 1), Phases(Alternating(), Geometric(np.float64(1))), estimators.two_term, Rows([[True, False]]), Optimiser(0))
+    record = train(run, ticks=np.int64(4), seeds=np.int32(1), records=np.int64(1))
+    assert record["updates"].isel(record=-1) == 2

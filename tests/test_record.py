@@ -1,0 +1,102 @@
+"""Records: what is in them, and what comes back from disk."""
+
+import functools
+import json
+
+import numpy as np
+import optax
+import pytest
+import xarray as xr
+
+from flexphase.core import Optimiser, Run, train
+from flexphase.data import Rows, bars_and_stripes
+from flexphase.lanes import grid
+from flexphase.likelihood import NLL
+from flexphase.methods import RBM
+from flexphase.record import Record, describe, replacing
+from flexphase.rules import aol
+
+ROWS = bars_and_stripes(2)
+
+
+def a_run(b, eta=0.1):
+    return Run(RBM(4, 3), *aol(b, 5), Rows(ROWS), Optimiser(eta))
+
+
+@pytest.fixture(scope="module")
+def record():
+    return train(grid(a_run, b=[0.3, 0.6], eta=[0.1, 0.2]), ticks=40, seeds=3, seed=5, records=4, metrics={"nll": NLL(ROWS)})
+
+
+def test_dimensions_clocks_parameters_and_provenance(record):
+    assert dict(record["nll"].sizes) == {"b": 2, "eta": 2, "seed": 3, "record": 5}
+    assert record["seed"].values.tolist() == [5, 6, 7] and record["b"].values.tolist() == [0.3, 0.6]
+    assert record["ticks"].isel(b=0, eta=0, seed=0).values.tolist() == [0, 10, 20, 30, 40]
+    assert (record["phases"].isel(record=-1) == 8).all() and (record["updates"] == record["ticks"]).all()
+    assert {name: value.shape for name, value in record.params.items()} == {"W": (2, 2, 3, 4, 3), "a": (2, 2, 3, 4), "c": (2, 2, 3, 3)}
+    run = record.config["run"]
+    assert run["method"] == {"kind": "RBM", "visible": 4, "hidden": 3, "visible_bias": True, "negative_start": "carry", "scale": 0.01}
+    assert run["process"]["selection"]["b"] == [0.3] * 6 + [0.6] * 6 and run["optimiser"]["eta"] == ([0.1] * 3 + [0.2] * 3) * 2
+    assert record.config["dims"]["seed"] == [5, 6, 7] and record.config["ticks"] == 40 and record.config["engine"] == "jax"
+    assert {"python", "jax", "equinox", "numpy"} <= set(json.loads(record.attrs["versions"]))
+    assert record.attrs["seconds"] > 0 and record.attrs["metric_seconds"] > 0 and record.attrs["interrupted"] == 0
+
+
+def test_the_metric_belongs_to_the_parameters(record):
+    from flexphase.methods.rbm import Params
+
+    W, a, c = (record.params[name][1, 0, 2] for name in ("W", "a", "c"))
+    assert record.final()[1, 0, 2] == pytest.approx(float(NLL(ROWS)(Params(W, a, c))), rel=1e-6)
+
+
+def test_saved_and_loaded(record, tmp_path):
+    path = record.save(tmp_path / "record.nc")
+    back = Record.load(path)
+    xr.testing.assert_identical(back.dataset, record.dataset)
+    assert back.config == record.config and back.metrics == ["nll"]
+    assert [p.name for p in tmp_path.iterdir()] == ["record.nc"]
+
+
+def test_tidy_table(record):
+    table = record.to_dataframe()
+    assert len(table) == 2 * 2 * 3 * 5 and set(table) == {"b", "eta", "seed", "record", "ticks", "phases", "updates", "nll"}
+    row = table[(table.b == 0.6) & (table.eta == 0.1) & (table.seed == 6) & (table.record == 3)].iloc[0]
+    assert row.nll == float(record["nll"].sel(b=0.6, eta=0.1, seed=6).isel(record=3)) and row.ticks == 30
+
+
+def test_files_that_are_no_records(tmp_path):
+    with pytest.raises(ValueError, match="no record at"):
+        Record.load(tmp_path / "missing.nc")
+    (tmp_path / "text.nc").write_text("text")
+    with pytest.raises(ValueError, match="not a record of flexphase"):
+        Record.load(tmp_path / "text.nc")
+    xr.Dataset({"x": 1}).to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
+    with pytest.raises(ValueError, match="not a record of flexphase"):
+        Record.load(tmp_path / "other.nc")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut short", b"words"])
+def test_files_that_are_no_checkpoints(content, tmp_path):
+    (tmp_path / "kept").write_bytes(content)
+    with pytest.raises(ValueError, match="not a checkpoint of flexphase"):
+        train(a_run(0.5), ticks=4, checkpoint=tmp_path / "kept")
+    assert (tmp_path / "kept").read_bytes() == content
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), replacing(path) as part:
+        part.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_descriptions_are_json_and_tell_settings_apart():
+    """Floats as they were written, partial functions by their arguments, large arrays by a digest."""
+    described = describe(Optimiser(1e-10, functools.partial(optax.sgd, momentum=0.9)))
+    assert described["eta"] == 1e-10 and described["make"]["keywords"] == {"momentum": 0.9} and described["make"]["func"].endswith("sgd")
+    big, other = np.zeros((20, 20)), np.zeros((20, 20))
+    other[3, 3] = 1
+    assert describe(big) == describe(big.copy()) != describe(other)
+    assert json.loads(json.dumps(described)) == described
