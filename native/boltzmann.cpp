@@ -55,7 +55,7 @@ void complain(int32_t error) {
     }
 }
 
-void rbm(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias, bool remember, int threads, const std::string& isa) {
+void rbm(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias, bool remember, bool wide, int threads, const std::string& isa) {
     Arrays in(dict);
     const auto shape = in.shape("W", 3);
     const int64_t L = shape[0], V = shape[1], H = shape[2];
@@ -77,7 +77,12 @@ void rbm(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias, bo
     job.v = in.writable<float>("v", {L, V}), job.h = in.writable<float>("h", {L, H}), job.x = in.writable<float>("x", {L, V});
     if (negative_start == kPersistent) job.chain_v = in.writable<float>("chain_v", {L, V}), job.chain_h = in.writable<float>("chain_h", {L, H});
     job.left = in.writable<int32_t>("left", {L}), job.slot = in.writable<int32_t>("slot", {L});
-    job.updates = in.writable<int32_t>("updates", {L}), job.rng = in.writable<uint32_t>("rng", {L, 4});
+    job.updates = in.writable<int32_t>("updates", {L}), job.rng = wide ? in.writable<uint32_t>("rng", {L, 4, 16}) : in.writable<uint32_t>("rng", {L, 4});
+    if (wide) {
+        job.base_W = in.writable<float>("base_W", {L, V, H});
+        job.base_a = in.writable<float>("base_a", {L, V}), job.base_c = in.writable<float>("base_c", {L, H});
+        job.drive = in.writable<float>("drive", {L, H}), job.gathered = in.writable<float>("gathered", {L, H + 1});
+    }
     job.tape.slots = slots;
     job.tape.ticks = in.readable<int32_t>("ticks", {L, slots}), job.tape.row = in.readable<int32_t>("row", {L, slots});
     job.tape.sign = in.readable<int8_t>("sign", {L, slots});
@@ -91,13 +96,19 @@ void rbm(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias, bo
 
     const Kernels& kernels = choose(isa);
     std::atomic<int32_t> error{kFine};
-    const SmallKernel& k = fitting(kernels, L, threads);
     {
         nb::gil_scoped_release release;
-        parallel<float>((L + k.width - 1) / k.width, threads, k.scratch(job), [&](int64_t g, float* scratch) {
-            const int64_t begin = g * k.width;
-            if (int32_t e = k.run(job, begin, std::min<int64_t>(k.width, L - begin), scratch)) error = e;
-        });
+        if (wide) {
+            parallel<float>(L, threads, kernels.wide->scratch(job), [&](int64_t lane, float* scratch) {
+                if (int32_t e = kernels.wide->run(job, lane, scratch)) error = e;
+            });
+        } else {
+            const SmallKernel& k = fitting(kernels, L, threads);
+            parallel<float>((L + k.width - 1) / k.width, threads, k.scratch(job), [&](int64_t g, float* scratch) {
+                const int64_t begin = g * k.width;
+                if (int32_t e = k.run(job, begin, std::min<int64_t>(k.width, L - begin), scratch)) error = e;
+            });
+        }
     }
     complain(error);
 }
@@ -113,6 +124,6 @@ std::vector<std::string> isas() {
 void bind_boltzmann(nb::module_& m) {
     using namespace nb::literals;
     m.def("isas", &isas, "The instruction sets that can be used here, best first.");
-    m.def("rbm", &rbm, "arrays"_a, "ticks"_a, "negative_start"_a, "visible_bias"_a, "remember"_a, "threads"_a, "isa"_a = "",
+    m.def("rbm", &rbm, "arrays"_a, "ticks"_a, "negative_start"_a, "visible_bias"_a, "remember"_a, "wide"_a, "threads"_a, "isa"_a = "",
           "Move all lanes of an RBM on by some ticks, in place.");
 }

@@ -25,8 +25,8 @@ struct RbmJob {
     float *W, *a, *c, *acc_W, *acc_a, *acc_c;
     float *v, *h, *chain_v, *chain_h, *x;
     int32_t *left, *slot, *updates;
-    uint32_t* rng;
-    // wide models only: what a clamped phase has gathered so far
+    uint32_t* rng;  // (lanes, 4), or (lanes, 4, 16) for wide models
+    // Wide models only: the parameters where a clamped phase began, c + v W there, and what was gathered since, (lanes, hidden + 1).
     float *base_W, *base_a, *base_c, *drive, *gathered;
     // read only
     Tape tape;
@@ -45,7 +45,13 @@ struct SmallKernel {
     int32_t (*run)(const RbmJob&, int64_t begin, int64_t count, float* scratch);
 };
 
+struct WideKernel {
+    int64_t (*scratch)(const RbmJob&);
+    int32_t (*run)(const RbmJob&, int64_t lane, float* scratch);
+};
+
 struct Kernels {
     const char* name;
+    const WideKernel* wide;
     SmallKernel small[3];  // widths 4, 8, 16, as far as the registers go; the rest is empty
 };

@@ -257,9 +257,10 @@ constexpr SmallKernel small() {
 
 }  // namespace
 
+extern const WideKernel wide;
 extern const Kernels kernels;
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
-const Kernels kernels{TEXT(FLEXPHASE_ISA), {small<4>(), small<8>(), small<16>()}};
+const Kernels kernels{TEXT(FLEXPHASE_ISA), &wide, {small<4>(), small<8>(), small<16>()}};
 
 }  // namespace FLEXPHASE_ISA

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import equinox as eqx
 import jax
@@ -26,6 +26,7 @@ except ImportError:
     _native = None
     MISSING = "flexphase was installed without its compiled engines (no C++ compiler was found), so the JAX engine serves."
 
+WIDE = 2048  # weights; beyond that, vectors run along the units instead of the lanes
 SLOTS = 4096  # phases per lane in a block of tape, at most
 
 
@@ -49,10 +50,24 @@ def changes_between(estimator: Any) -> bool:
     return False
 
 
+class Noise(NamedTuple):
+    """State.noise of this engine: generators, and for wide models what a clamped phase has gathered so far (see rbm_wide_kernel.cpp)."""
+
+    rng: Any  # (lanes, 4), wide: (lanes, 4, 16)
+    base: Any = ()
+    drive: Any = ()
+    gathered: Any = ()
+
+
+def is_wide(method: Any) -> bool:
+    return method.visible * method.hidden > WIDE
+
+
 @eqx.filter_jit
-def seeds(keys: Any) -> Any:
-    """A generator's state for each lane, from its key alone; tick 0's key serves, for this engine never uses it otherwise."""
-    return jax.vmap(lambda k: jax.random.bits(jax.random.fold_in(k, 0), (4,), jnp.uint32))(keys)
+def seeds(keys: Any, params: Params, wide: bool) -> Noise:
+    """Generators from a lane's key alone; tick 0's key serves, for this engine never uses it otherwise."""
+    rng = jax.vmap(lambda k: jax.random.bits(jax.random.fold_in(k, 0), (4, 16) if wide else (4,), jnp.uint32))(keys)
+    return Noise(rng, params, jnp.zeros_like(params.c), jnp.zeros((len(keys), params.c.shape[1] + 1))) if wide else Noise(rng)
 
 
 def bits(data: Any) -> np.ndarray:
@@ -101,7 +116,7 @@ class Boltzmann:
         return None
 
     def start(self, lanes: Lanes, state: State) -> State:
-        return state._replace(noise=seeds(state.key))
+        return state._replace(noise=seeds(state.key, state.params, is_wide(lanes.run.method)))
 
     def advance(self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]) -> State:
         return advance(lanes, state, ticks, report, self.threads)
@@ -120,7 +135,14 @@ def advance(lanes: Lanes, state: State, ticks: int, report: Callable[[int], None
     method = lanes.run.method
     block = slots(ticks, lanes.run.process.mean_length)
     rows, enters = lanes.run.source.data.shape[-2], method.visible + method.hidden if method.negative_start in ("data", "random") else 0
-    options = (get_args(NegativeStart).index(method.negative_start), method.visible_bias, not lanes.run.estimator.local, threads, isa)
+    options = (
+        get_args(NegativeStart).index(method.negative_start),
+        method.visible_bias,
+        not lanes.run.estimator.local,
+        bool(state.noise.base),
+        threads,
+        isa,
+    )
     arrays = unpack(lanes, state)
     done, piece = 0, 64
     while done < ticks:
@@ -145,11 +167,16 @@ def unpack(lanes: Lanes, state: State) -> dict[str, np.ndarray]:
     arrays = {
         "W": owned(state.params.W), "a": owned(state.params.a), "c": owned(state.params.c),
         "acc_W": owned(state.acc.W), "acc_a": owned(state.acc.a), "acc_c": owned(state.acc.c),
-        "v": owned(state.z.v), "h": owned(state.z.h), "x": owned(state.x), "rng": owned(state.noise, np.uint32),
+        "v": owned(state.z.v), "h": owned(state.z.h), "x": owned(state.x), "rng": owned(state.noise.rng, np.uint32),
         "left": owned(state.phase.left, np.int32), "slot": np.zeros(count, np.int32), "updates": owned(state.updates, np.int32),
         "eta": owned(np.broadcast_to(np.asarray(lanes.run.optimiser.eta), (count,))), "data": bits(lanes.run.source.data),
     }  # fmt: skip
-    return arrays | ({"chain_v": owned(state.z.chain[0]), "chain_h": owned(state.z.chain[1])} if state.z.chain else {})
+    if state.z.chain:
+        arrays |= {"chain_v": owned(state.z.chain[0]), "chain_h": owned(state.z.chain[1])}
+    if (noise := state.noise).base:
+        arrays |= {"base_W": owned(noise.base.W), "base_a": owned(noise.base.a), "base_c": owned(noise.base.c)}
+        arrays |= {"drive": owned(noise.drive), "gathered": owned(noise.gathered)}
+    return arrays
 
 
 def settle(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray) -> State:
@@ -164,8 +191,11 @@ def pack(state: State, arrays: dict[str, np.ndarray], ticks: int) -> State:
     """The state after these ticks."""
     a = arrays
     chain = (a["chain_v"], a["chain_h"]) if state.z.chain else ()
+    noise = (
+        Noise(a["rng"], Params(a["base_W"], a["base_a"], a["base_c"]), a["drive"], a["gathered"]) if state.noise.base else Noise(a["rng"])
+    )
     state = state._replace(
         params=Params(a["W"], a["a"], a["c"]), acc=Params(a["acc_W"], a["acc_a"], a["acc_c"]), z=Units(a["v"], a["h"], chain),
-        x=a["x"], updates=a["updates"], noise=a["rng"], ticks=np.asarray(state.ticks) + np.int32(ticks),
+        x=a["x"], updates=a["updates"], noise=Noise(a["rng"], *wide), ticks=np.asarray(state.ticks) + np.int32(ticks),
     )  # fmt: skip
     return jax.tree.map(jnp.asarray, state)
