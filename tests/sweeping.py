@@ -10,7 +10,8 @@ BUILD, METRICS = "flexphase.experiments.bas:build", "flexphase.experiments.bas:m
 
 def small(ticks: int = 300, records: int = 6, engine: str = "jax", lanes: int = 4) -> Sweep:
     """Two rules x four learning rates x two seeds."""
-    grid = cells(name="aol", length=5, b=[0.3, 0.5], eta=[0.01, 0.05], ticks=ticks) + cells(name="isd", length=5, eta=[0.01, 0.05], ticks=ticks)
+    shared = {"length": 5, "eta": [0.01, 0.05], "ticks": ticks}
+    grid = cells(name="aol", b=[0.3, 0.5], **shared) + cells(name="isd", **shared)
     return Sweep("small", BUILD, METRICS, grid, seeds=2, records=records, engine=engine, lanes=lanes, keep_params=True)
 
 

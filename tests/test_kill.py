@@ -145,7 +145,10 @@ def test_a_full_disk(tmp_path, kilobytes):
     """A real one: a tmpfs of a few kilobytes."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", disk], capture_output=True).returncode:
+    if (
+        os.geteuid() != 0
+        or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", disk], capture_output=True).returncode
+    ):
         pytest.skip("mounting a small tmpfs needs root")
     try:
         sweep = small()

@@ -21,7 +21,7 @@ SHOWN = Shown(
             star(Series("CD-100", X, 350 * np.exp(-X / 3e5) + 110, np.full(60, 8.0), 0), 5e5),
             Series("ISD", X, 340 * np.exp(-X / 5e5) + 120, np.where(X > 9e5, np.nan, 12.0), 1, at=4e5),
         ]),
-        Panel("B  against b", "b", "trace", [points("AoL", [0.2, 0.5, 0.8], [[3, 4], [1, 2], [5, 7]], colour=2)], logy=True, shade=[(0.3, 0.4)]),
+        Panel("B", "b", "trace", [points("AoL", [0.2, 0.5, 0.8], [[3, 4], [1, 2], [5, 7]], colour=2)], logy=True, shade=[(0.3, 0.4)]),
     ],
     [Claim("Fine <b>words</b>.", "1 & 2", "pass", "a test"), Claim("No.", "3", "fail", "a test")],
     ["A remark."],
@@ -33,7 +33,16 @@ def html(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     data = folder / "fig.csv"
     data.write_text(table(SHOWN.panels).to_csv(index=False))
-    entry = Entry("fig", "A title", SHOWN, picture(SHOWN, "svg", LIGHT), picture(SHOWN, "svg", DARK), {"seeds": "0 to 9"}, {"CSV": data}, {"time": "1 s"})
+    entry = Entry(
+        "fig",
+        "A title",
+        SHOWN,
+        picture(SHOWN, "svg", LIGHT),
+        picture(SHOWN, "svg", DARK),
+        {"seeds": "0 to 9"},
+        {"CSV": data},
+        {"time": "1 s"},
+    )
     path = folder / "report.html"
     path.write_text(page("Test", "flexphase reproduce all", {"machine": "x" * 200}, [entry, entry._replace(name="two")]))
     return path
@@ -76,7 +85,14 @@ def browser(tmp_path_factory):
     options.binary_location = chromium
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     profile = f"--user-data-dir={tmp_path_factory.mktemp('profile')}"
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage", profile):
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--disable-dev-shm-usage",
+        profile,
+    ):
         options.add_argument(argument)
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     yield driver

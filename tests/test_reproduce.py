@@ -35,7 +35,13 @@ def test_full_is_the_papers_size():
     """Experimental Details: ten rates, 10^5 steps, CD-1 10^7; the budget in ticks follows from the lengths 100, 100 and 150."""
     cells = reproduce.plan("fig2", "full")["fig2_bas"]["bas"].cells
     ticks = {(c["name"], c["length"]): c["ticks"] for c in cells}
-    assert ticks == {("cd", 1): 2 * 10**7, ("cd", 100): 2 * 10**7, ("isd", 100): 10**7, ("aol", 100): 10**7, ("aol-random", 150): 15 * 10**6}
+    assert ticks == {
+        ("cd", 1): 2 * 10**7,
+        ("cd", 100): 2 * 10**7,
+        ("isd", 100): 10**7,
+        ("aol", 100): 10**7,
+        ("aol-random", 150): 15 * 10**6,
+    }
     assert len({c["eta"] for c in cells}) == 10
     network = reproduce.plan("fig2", "full")["fig2_mnist"]["network"].cells
     assert {(c["name"], c["ticks"]) for c in network} == {("standard", 240_000), ("ISD", 120_000)}

@@ -144,7 +144,12 @@ def test_folders_that_are_not_ours(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     (tmp_path / "file").write_text("x")
-    for name, words in [("mine", "not a run folder"), ("file", "is not a folder"), ("file/run", "cannot write"), ("/proc/run", "cannot write")]:
+    for name, words in [
+        ("mine", "not a run folder"),
+        ("file", "is not a folder"),
+        ("file/run", "cannot write"),
+        ("/proc/run", "cannot write"),
+    ]:
         with pytest.raises(ValueError, match=words), RunFolder(tmp_path / name, {}, resume=True):
             pass
     (tmp_path / "empty").mkdir()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def add(subparsers: "argparse._SubParsersAction") -> None:
-    p = subparsers.add_parser("reproduce", help="reproduce the paper's figures", description="Reproduce the paper's figures, with a report.")
+    p = subparsers.add_parser("reproduce", help="the paper's figures", description="Reproduce the paper's figures, with a report.")
     p.add_argument("figure", choices=["fig1", "fig2", "fig3", "appendix", "all"], help="which figure")
     size = p.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="small sizes, minutes (what is done when nothing is said)")

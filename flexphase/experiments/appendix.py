@@ -9,7 +9,7 @@ from ..report.panels import Panel, curve, points
 from ..sweep import Sweep, cells
 from . import Shown
 from .claims import best_is, robust
-from .mnist import HIDDEN, VISIBLE
+from .mnist import HIDDEN, MACHINE, VISIBLE
 
 TITLE = "Appendix: labelled binarised MNIST, error of an RBM against b"
 DATA = fetch_mnist
@@ -24,8 +24,7 @@ ERRORS = {"free_energy_error": "exact, by free energy", "sampled_error": "from s
 
 def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     grid = cells(eta=ETA, b=size["bs"], length=LENGTH, shown=size["shown"], ticks=LENGTH * size["phases"])
-    here = "flexphase.experiments.mnist"
-    return {"rbm": Sweep("appendix", f"{here}:build_rbm", f"{here}:rbm_errors", grid, size["seeds"], records=size["records"], lanes=5, cost=100)}
+    return {"rbm": Sweep("appendix", *MACHINE, grid, size["seeds"], records=size["records"], lanes=5, cost=100)}
 
 
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
@@ -35,7 +34,8 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
         Panel("final error against b", "b, probability of a positive phase", "test error (%)", [
             points(words, bs, final[name], colour=i) for i, (name, words) in enumerate(ERRORS.items())]),
         Panel("error during training, by free energy", "phases", "test error (%)", [
-            curve(f"b = {b:g}", rbm.isel(cell=i), "phases", "free_energy_error", 100, colour=i % 6, line=i // 6) for i, b in enumerate(bs)]),
+            curve(f"b = {b:g}", rbm.isel(cell=i), "phases", "free_energy_error", 100, colour=i % 6, line=i // 6)
+            for i, b in enumerate(bs)]),
     ]  # fmt: skip
     claims = [
         best_is("The best b on MNIST is above 0.5 (error from samples).", "above", bs, final["sampled_error"]),
@@ -43,5 +43,6 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
         robust("Robust for b from 0.2 to 0.8 (exact error, %).", bs, final["free_energy_error"], 100 * UNTRAINED),
     ]
     return Shown(panels, claims, [
-        f"RBM {VISIBLE} x {HIDDEN}, no visible bias, AoL with T = {LENGTH}, eta {ETA}, {size['phases']} phases; errors on the first {size['shown']} test images.",
+        f"RBM {VISIBLE} x {HIDDEN}, no visible bias, AoL with T = {LENGTH}, eta {ETA}, {size['phases']} phases; "
+        f"errors on the first {size['shown']} test images.",
     ])  # fmt: skip

@@ -1,13 +1,13 @@
 """The paper's claims in words, decided by stated statistical tests at the 5 % level."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import stats
 
 Verdict = Literal["pass", "fail", "unclear"]
+Sample = Any  # one number per seed
 LEVEL = 0.05
 SLIGHT = 0.10  # of the improvement that the reference makes over the untrained model
 DRASTIC = 0.20
@@ -20,7 +20,7 @@ class Claim(NamedTuple):
     test: str  # how the verdict was reached
 
 
-def mean_sd(values: ArrayLike) -> str:
+def mean_sd(values: Sample) -> str:
     x = np.asarray(values, float)
     return f"{x.mean():.4g} ± {x.std(ddof=1):.2g}" if x.size > 1 else f"{x.mean():.4g}"
 
@@ -34,45 +34,45 @@ def all_of(*verdicts: Verdict) -> Verdict:
     return "fail" if "fail" in verdicts else "unclear" if "unclear" in verdicts else "pass"
 
 
-def worse(a: ArrayLike, b: ArrayLike) -> float:
+def worse(a: Sample, b: Sample) -> float:
     """One-sided p of Welch's t-test for "the mean error of a exceeds that of b"."""
-    return float(stats.ttest_ind(a, b, equal_var=False, alternative="greater").pvalue)
+    return float(stats.ttest_ind(a, b, equal_var=False, alternative="greater")[1])
 
 
-def more_spread(a: ArrayLike, b: ArrayLike) -> float:
+def more_spread(a: Sample, b: Sample) -> float:
     """One-sided p of the Brown-Forsythe test for "a varies more than b over seeds"."""
     p = float(stats.levene(a, b, center="median").pvalue)
     return p / 2 if np.std(a) > np.std(b) else 1 - p / 2
 
 
-def gap(a: ArrayLike, b: ArrayLike) -> tuple[float, float]:
+def gap(a: Sample, b: Sample) -> tuple[float, float]:
     """Two-sided 90 % confidence interval (each end one-sided 5 %) of mean(a) - mean(b), Welch."""
     interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(1 - 2 * LEVEL)
     return float(interval.low), float(interval.high)
 
 
-def within(a: ArrayLike, b: ArrayLike, limit: float) -> Verdict:
+def within(a: Sample, b: Sample, limit: float) -> Verdict:
     """Is a's mean error at most `limit` above b's? Decided by the confidence interval of the gap."""
     low, high = gap(a, b)
     return "pass" if high < limit else "fail" if low > limit else "unclear"
 
 
-def is_worse(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayLike) -> Claim:
+def is_worse(words: str, name_a: str, a: Sample, name_b: str, b: Sample) -> Claim:
     p = worse(a, b)
     return Claim(words, f"{name_a} {mean_sd(a)}, {name_b} {mean_sd(b)}, p = {p:.2g}", decide(p), "Welch t-test over seeds, one-sided")
 
 
-def improvement(reference: ArrayLike, untrained: float) -> float | None:
+def improvement(reference: Sample, untrained: float) -> float | None:
     """What the reference has learned; None where that is too little (under 5 %) to measure shares of it."""
     learned = untrained - float(np.mean(reference))
     return learned if learned > 0.05 * untrained else None
 
 
-def not_yet(words: str, name: str, reference: ArrayLike) -> Claim:
+def not_yet(words: str, name: str, reference: Sample) -> Claim:
     return Claim(words, f"{name} has hardly learned yet: {mean_sd(reference)}", "unclear", "needs a reference that has learned")
 
 
-def slightly_worse(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayLike, untrained: float) -> Claim:
+def slightly_worse(words: str, name_a: str, a: Sample, name_b: str, b: Sample, untrained: float) -> Claim:
     """Worse, and by less than SLIGHT of what b has learned."""
     learned = improvement(b, untrained)
     if learned is None:
@@ -84,13 +84,13 @@ def slightly_worse(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayL
     return Claim(words, measured, all_of(decide(p), slight), test)
 
 
-def varies_more(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayLike) -> Claim:
+def varies_more(words: str, name_a: str, a: Sample, name_b: str, b: Sample) -> Claim:
     p = more_spread(a, b)
     measured = f"sd over seeds: {name_a} {np.std(a, ddof=1):.3g}, {name_b} {np.std(b, ddof=1):.3g}, p = {p:.2g}"
     return Claim(words, measured, decide(p), "Brown-Forsythe test, one-sided")
 
 
-def fails(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayLike, untrained: float) -> Claim:
+def fails(words: str, name_a: str, a: Sample, name_b: str, b: Sample, untrained: float) -> Claim:
     """Misses more than DRASTIC of what b learns."""
     learned = improvement(b, untrained)
     if learned is None:
@@ -102,7 +102,7 @@ def fails(words: str, name_a: str, a: ArrayLike, name_b: str, b: ArrayLike, untr
     return Claim(words, measured, verdict, f"90 % interval of the gap above {DRASTIC:.0%} of the improvement (Welch)")
 
 
-def robust(words: str, bs: Sequence[float], errors: Sequence[ArrayLike], untrained: float, low: float = 0.2, high: float = 0.8) -> Claim:
+def robust(words: str, bs: Sequence[float], errors: Sequence[Sample], untrained: float, low: float = 0.2, high: float = 0.8) -> Claim:
     """No b of the range loses more than DRASTIC of what the best b learns; errors[i] holds the seeds of bs[i]."""
     means = [float(np.mean(e)) for e in errors]
     top = int(np.argmin(means))
@@ -110,16 +110,17 @@ def robust(words: str, bs: Sequence[float], errors: Sequence[ArrayLike], untrain
     if learned is None:
         return not_yet(words, f"even b = {bs[top]:.2g}", errors[top])
     inside = [i for i, b in enumerate(bs) if low - 1e-6 <= b <= high + 1e-6 and i != top]
-    verdict = all_of(*(within(errors[i], errors[top], DRASTIC * learned) for i in inside))
+    verdict = all_of(*[within(errors[i], errors[top], DRASTIC * learned) for i in inside])
     worst = max(inside, key=lambda i: means[i])
     measured = (
         f"best at b = {bs[top]:.2g} with {mean_sd(errors[top])}; the worst of the range is b = {bs[worst]:.2g} with "
         f"{mean_sd(errors[worst])}, {(means[worst] - means[top]) / learned:.1%} of the improvement lost"
     )
-    return Claim(words, measured, verdict, f"at each b from {low} to {high}: 90 % interval of the gap to the best below {DRASTIC:.0%} (Welch)")
+    test = f"at each b from {low} to {high}: 90 % interval of the gap to the best below {DRASTIC:.0%} (Welch)"
+    return Claim(words, measured, verdict, test)
 
 
-def best_is(words: str, side: Literal["below", "above"], bs: Sequence[float], errors: Sequence[ArrayLike], draws: int = 4000) -> Claim:
+def best_is(words: str, side: Literal["below", "above"], bs: Sequence[float], errors: Sequence[Sample], draws: int = 4000) -> Claim:
     """Bootstrap over seeds: how often is the b with the lowest mean below (above) 0.5?"""
     rng = np.random.default_rng(0)
     means = np.stack([np.asarray(e, float)[rng.integers(0, np.size(e), (draws, np.size(e)))].mean(1) for e in errors])
@@ -130,7 +131,7 @@ def best_is(words: str, side: Literal["below", "above"], bs: Sequence[float], er
     return Claim(words, measured, decide(1 - share), f"bootstrap over seeds, {draws} samples: at least {1 - LEVEL:.0%} {side} 0.5")
 
 
-def shrinks(words: str, wide: ArrayLike, narrow: ArrayLike, what: str) -> Claim:
+def shrinks(words: str, wide: Sample, narrow: Sample, what: str) -> Claim:
     """Paired over seeds: is the gap `narrow` smaller than the gap `wide`?"""
     p = float(stats.ttest_rel(wide, narrow, alternative="greater").pvalue)
     measured = f"{what}: gap {mean_sd(wide)} over steps, {mean_sd(narrow)} over time steps, p = {p:.2g}"

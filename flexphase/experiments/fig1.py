@@ -34,11 +34,13 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
         x = np.arange(size["ticks"])
         time, ribbon = "network time steps (ticks); grey: negative phase", shaded(t["sign"], t["first"])
         weight = t["w"][:, np.ptp(t["w"], axis=0).argmax()]  # of unit UNIT, the one that moves most
+        drawn = [("learning on", "learning rate is on (0 or 1)", t["learns"], (-0.05, 1.15)),
+                 ("one unit", f"state of visible unit {UNIT}", t["v"], (-0.05, 1.15)),
+                 ("one weight", "change of the weight since tick 0", weight - weight[0], None)]  # fmt: skip
         panels += [
-            Panel(f"{title}: learning on", time, "learning rate is on (0 or 1)", [Series("", x, t["learns"], colour=0, kind="steps")], shade=ribbon, ylim=(-0.05, 1.15)),
-            Panel(f"{title}: one unit", time, f"state of visible unit {UNIT}", [Series("", x, t["v"], colour=1, kind="steps")], shade=ribbon, ylim=(-0.05, 1.15)),
-            Panel(f"{title}: one weight", time, "change of the weight since tick 0", [Series("", x, weight - weight[0], colour=3, kind="steps")], shade=ribbon),
-        ]  # fmt: skip
+            Panel(f"{title}: {what}", time, label, [Series("", x, y, colour=(0, 1, 3)[i], kind="steps")], shade=ribbon, ylim=ylim)
+            for i, (what, label, y, ylim) in enumerate(drawn)
+        ]
         memory.append(float(np.mean(t["memory"])))
         learning.append(float(np.mean(t["learns"])))
     claims = [
@@ -66,7 +68,14 @@ def trace(run: Run, settle: int, ticks: int) -> dict[str, np.ndarray]:
         s = tick(run, s)
         now = s.phase._replace(left=s.phase.left + 1)  # as it was during the tick
         remembered = jnp.any(jnp.stack([jnp.any(a != 0) for a in jax.tree.leaves(s.acc)]))
-        return s, {"sign": now.sign, "first": now.first, "learns": run.estimator(now)[1], "v": s.z.v[UNIT], "w": s.params.W[UNIT], "memory": remembered}
+        return s, {
+            "sign": now.sign,
+            "first": now.first,
+            "learns": run.estimator(now)[1],
+            "v": s.z.v[UNIT],
+            "w": s.params.W[UNIT],
+            "memory": remembered,
+        }
 
     s = init(run, jax.random.key(0))
     s = jax.jit(partial(jax.lax.fori_loop, 0, settle, lambda _, s: tick(run, s)))(s)

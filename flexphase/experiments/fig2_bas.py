@@ -8,7 +8,7 @@ import xarray as xr
 from ..report.panels import Panel, curve, star
 from ..sweep import Sweep, best, cells, learning_rates, pick
 from . import Shown
-from .bas import OPTIMUM, UNTRAINED
+from .bas import BUILD, LABEL, METRICS, OPTIMUM, UNTRAINED
 from .claims import Claim, fails, is_worse, shrinks, slightly_worse, varies_more
 
 TITLE = "RBM on Bars and Stripes: negative log-likelihood over steps (B) and over network time steps (D)"
@@ -35,14 +35,15 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
         for rule, (name, length, ticks, _) in RULES.items()
         for cell in cells(name=name, length=length, eta=rates, ticks=ticks * size["cd1_steps" if rule == "CD-1" else "steps"])
     ]
-    return {"bas": Sweep("fig2-bas", "flexphase.experiments.bas:build", "flexphase.experiments.bas:metrics", grid, size["seeds"], records=100)}
+    return {"bas": Sweep("fig2-bas", BUILD, METRICS, grid, size["seeds"], records=100)}
 
 
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
     runs = {rule: best(pick(data["bas"], name=name, length=length), "nll") for rule, (name, length, *_) in RULES.items()}
     final = {rule: run["nll"].values[:, -1] for rule, run in runs.items()}
-    return Shown([*panels(size, runs)], [*claims(runs, final)], [
-        "eta by line search, lowest mean NLL at the end of training: " + ", ".join(f"{rule} {float(run.eta):.2g}" for rule, run in runs.items()) + ".",
+    rates = ", ".join(f"{rule} {float(run.eta):.2g}" for rule, run in runs.items())
+    return Shown(panels(size, runs), claims(runs, final), [
+        f"eta by line search, lowest mean NLL at the end of training: {rates}.",
         f"NLL is exact, in nats, summed over the 32 rows: {OPTIMUM} is the optimum, {UNTRAINED} a uniform model.",
         "The curves are those of the seeds that chose eta, as a line search has it, so every rule is shown at its luckiest.",
     ])  # fmt: skip
@@ -57,11 +58,10 @@ def panels(size: dict[str, Any], runs: dict[str, xr.Dataset]) -> list[Panel]:
         cut = over_steps._replace(x=over_steps.x[inside], y=over_steps.y[inside], sd=over_steps.sd[inside])
         steps.append(cut._replace(at=common / ticks) if common / ticks <= size["steps"] else cut)
         time.append(star(over_time, common) if over_time.x[-1] >= common else over_time)
-    label = "negative log-likelihood (nats, sum over 32 rows)"
     top = (OPTIMUM - 5, 1.05 * UNTRAINED)
     return [
-        Panel("B  over steps", "updates (CD, ISD) or phases (AoL)", label, steps, ylim=top),
-        Panel("D  over time", "network time steps (ticks)", label, time, ylim=top),
+        Panel("B  over steps", "updates (CD, ISD) or phases (AoL)", LABEL, steps, ylim=top),
+        Panel("D  over time", "network time steps (ticks)", LABEL, time, ylim=top),
     ]
 
 

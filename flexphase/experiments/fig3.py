@@ -12,7 +12,7 @@ from ..sweep import Sweep, cells, pick
 from ..theory.moments import moments
 from ..theory.variance import best_b, given, trace_isd, trace_two_term
 from . import Shown
-from .bas import UNTRAINED, build
+from .bas import BUILD, METRICS, UNTRAINED, build
 from .claims import Claim, best_is, mean_sd, robust
 
 TITLE = "The probability b of a positive phase: performance (A) and variance of the estimator (B)"
@@ -21,12 +21,14 @@ PLAIN = ("rbm", 16, 16)
 B = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 LENGTH = 100
 ETA = {"isd": 0.0025, "aol": 0.005}  # ISD: the paper's. AoL: its 0.05, read as eta per phase, makes learning collapse
+LABEL = {"isd": "ISD", "aol": "AoL"}
 PAPER_AOL_ETA = 0.05
 STARTS = ["carry", "data", "persistent", "random"]
 SIZES = {
-    "quick": {"phases": 20_000, "seeds": 6, "bs": [0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9], "starts": ["carry", "persistent"], "moments": 100},
+    "quick": {"phases": 50_000, "seeds": 6, "bs": [0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9], "starts": ["carry", "persistent"], "moments": 100},
     "full": {"phases": 100_000, "seeds": 10, "bs": B, "starts": STARTS, "moments": 400},
 }
+AXIS, NLL, TRACE = "b, probability of a positive phase", "final NLL (nats, sum over 32 rows)", "trace of the covariance of the estimate"
 SCENARIOS = [0.125, 0.5, 2.0]  # Tr cov(g-) of the analytic curves; Tr cov(g+) = 0.5, means zero
 
 
@@ -34,32 +36,32 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     shared = {"length": LENGTH, "b": size["bs"], "ticks": LENGTH * size["phases"]}
     grid = [cell for name, eta in ETA.items() for cell in cells(name=name, eta=eta, start=size["starts"], **shared)]
     grid += cells(name="aol", eta=PAPER_AOL_ETA, start="carry", **shared)
-    return {"b": Sweep("fig3", "flexphase.experiments.bas:build", "flexphase.experiments.bas:metrics", grid, size["seeds"], records=20, keep_params=True)}
+    return {"b": Sweep("fig3", BUILD, METRICS, grid, size["seeds"], records=20, keep_params=True)}
 
 
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
     bs, errors = size["bs"], {(name, start): by_b(data["b"], name, start, ETA[name]) for name in ETA for start in size["starts"]}
     collapsed = by_b(data["b"], "aol", "carry", PAPER_AOL_ETA)
-    label = {"isd": "ISD", "aol": "AoL"}
     series = [
-        points(f"{label[name]}, start: {start}", bs, values, colour=list(ETA).index(name), line=size["starts"].index(start))
+        points(f"{LABEL[name]}, start: {start}", bs, values, colour=list(ETA).index(name), line=size["starts"].index(start))
         for (name, start), values in errors.items()
     ]
     panels = [
-        Panel("A  start of the negative phase: carry (eq. 5)", "b, probability of a positive phase", "final NLL (nats, sum over 32 rows)", [s for s in series if "carry" in s.name]),
-        Panel("A  every start of the negative phase", "b, probability of a positive phase", "final NLL (nats, sum over 32 rows)", series, logy=True),
+        Panel("A  start of the negative phase: carry (eq. 5)", AXIS, NLL, [s for s in series if "carry" in s.name]),
+        Panel("A  every start of the negative phase", AXIS, NLL, series),
         analytic(),
         measured(size, data["b"]),
     ]
-    found = [claim for name in ETA for claim in about(label[name], name, bs, errors)]
+    found = [claim for name in ETA for claim in about(LABEL[name], name, bs, errors)]
     trend = pick(data["b"], name="isd", start="carry")
     found.append(variance_claim(size, trend, bs, errors[("isd", "carry")]))
     return Shown(panels, found, [
         f"eta: ISD {ETA['isd']} (the paper's), AoL {ETA['aol']}. The paper's AoL value {PAPER_AOL_ETA}, read as eta per phase, ends at "
         f"{mean_sd(np.concatenate(collapsed))} over all b: learning collapses.",
-        "In the authors' code b also sets how long a free chain persists (carry: a run of negative phases goes on from its own state). `data` starts "
-        "each negative phase at a data row, `persistent` at the end of the last negative phase, `random` afresh.",
-        "B, analytic: Tr cov(g+) = 0.5, zero means, as in the paper. B, measured: second moments at the trained parameters of the first seed (b = 0.5).",
+        "In the authors' code b also sets how long a free chain persists (carry: a run of negative phases goes on from its own state). "
+        "`data` starts each negative phase at a data row, `persistent` at the end of the last negative phase, `random` afresh.",
+        "B, analytic: Tr cov(g+) = 0.5, zero means, as in the paper. B, measured: second moments at the trained parameters of the first "
+        "seed (b = 0.5).",
     ])  # fmt: skip
 
 
@@ -85,7 +87,7 @@ def analytic() -> Panel:
         m = given(0.5, minus)
         series.append(Series(f"ISD, Tr cov(g-) = {minus:g}", b, np.array([float(trace_isd(m, x)) for x in b]), colour=0, line=i))
         series.append(Series(f"eq. 1, Tr cov(g-) = {minus:g}", b[[0, -1]], np.full(2, float(trace_two_term(m))), colour=6, line=i))
-    return Panel("B  analytic", "b, probability of a positive phase", "trace of the covariance of the estimate", series, logy=True)
+    return Panel("B  analytic", AXIS, TRACE, series, logy=True)
 
 
 def trained(dataset: xr.Dataset, name: str) -> Params:
@@ -97,9 +99,10 @@ def measured(size: dict[str, Any], dataset: xr.Dataset) -> Panel:
     b, series = np.linspace(0.05, 0.95, 91), []
     for i, (name, eta) in enumerate(ETA.items()):
         m = moments(build(name, LENGTH, eta), trained(dataset, name), phases=size["moments"])
-        series.append(Series(f"{name.upper()}, b* = {float(best_b(m)):.3f}", b, np.array([float(trace_isd(m, x)) for x in b]), colour=i))
-        series.append(Series(f"eq. 1 at the parameters of {name.upper()}", b[[0, -1]], np.full(2, float(trace_two_term(m))), colour=6, line=i))
-    return Panel("B  from measured moments of the trained RBM", "b, probability of a positive phase", "trace of the covariance of the estimate", series, logy=True)
+        series.append(Series(f"{LABEL[name]}, b* = {float(best_b(m)):.3f}", b, np.array([float(trace_isd(m, x)) for x in b]), colour=i))
+        level = np.full(2, float(trace_two_term(m)))
+        series.append(Series(f"eq. 1 at the parameters of {LABEL[name]}", b[[0, -1]], level, colour=6, line=i))
+    return Panel("B  from measured moments of the trained RBM", AXIS, TRACE, series, logy=True)
 
 
 def variance_claim(size: dict[str, Any], dataset: xr.Dataset, bs: list[float], errors: list[np.ndarray]) -> Claim:

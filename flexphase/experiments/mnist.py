@@ -13,6 +13,8 @@ from ..rules import aol, cd, isd
 
 LAYERS = (784, 500, 500)
 VISIBLE, HIDDEN = 794, 128
+NETWORK = (f"{__name__}:build_network", f"{__name__}:network_errors")
+MACHINE = (f"{__name__}:build_rbm", f"{__name__}:rbm_errors")
 
 
 def build_network(name: str, eta: float, b: float = 0.5, shown: int = 0) -> Run:

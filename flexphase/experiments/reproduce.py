@@ -67,9 +67,10 @@ def entry(name: str, size: str, data: dict[str, xr.Dataset], folder: RunFolder, 
     shown = module.show(module.SIZES[size], data)
     paths = {"CSV": drawn(name, shown, folder), "netCDF": recorded(name, shown, data, folder), **pictures(name, shown, folder)}
     elapsed[name] = elapsed.get(name, 0.0) + time.monotonic() - began
-    settings = {k: v for k, v in module.SIZES[size].items()} | {f"seeds of {d}": _range(ds) for d, ds in data.items()}
+    settings = dict(module.SIZES[size]) | {f"seeds of {d}": _range(ds) for d, ds in data.items()}
     say(f"{name}: " + ", ".join(f"{v} {sum(c.verdict == v for c in shown.claims)}" for v in ("pass", "fail", "unclear")))
-    return Entry(name, module.TITLE, shown, picture(shown, "svg", LIGHT), picture(shown, "svg", DARK), settings, paths, times(module, data, elapsed[name]))
+    light, dark = (picture(shown, "svg", style) for style in (LIGHT, DARK))
+    return Entry(name, module.TITLE, shown, light, dark, settings, paths, times(module, data, elapsed[name]))
 
 
 def _range(dataset: xr.Dataset) -> str:
@@ -81,14 +82,14 @@ def times(module: ModuleType, data: dict[str, xr.Dataset], elapsed: float) -> di
     if not data:
         return {"time": clock(elapsed)}
     ticks = sum(int(d["ticks"].isel(record=-1).sum()) for d in data.values())
-    kind, *shape = module.PLAIN
+    parts, (kind, *shape) = {"seconds": "training", "metric_seconds": "metrics"}, module.PLAIN
     cost = per_call(PLAIN[kind](*shape))
     return {
         "time": f"{clock(elapsed)} on the clock",
-        "worker time": f"{clock(sum(d.attrs['seconds'] for d in data.values()))} training, {clock(sum(d.attrs['metric_seconds'] for d in data.values()))} metrics",
+        "worker time": ", ".join(f"{clock(sum(d.attrs[key] for d in data.values()))} {what}" for key, what in parts.items()),
         "engine": ", ".join(sorted({str(d.attrs["engine"]) for d in data.values()})),
         "ticks of all lanes": f"{ticks:.3g}",
-        "the authors' way": f"{clock(ticks * cost)}: {1e6 * cost:.3g} us per tick, measured here on a plain NumPy loop over one lane at a time",
+        "the authors' way": f"{clock(ticks * cost)}: {1e6 * cost:.3g} us per tick, measured here on a plain NumPy loop, a lane at a time",
     }
 
 
@@ -109,5 +110,3 @@ def _elapsed(folder: RunFolder) -> dict[str, float]:
         return {str(k): float(v) for k, v in json.loads((folder.path / TIMES).read_text()).items()}
     except (FileNotFoundError, ValueError, AttributeError):
         return {}
-
-

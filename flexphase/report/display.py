@@ -16,9 +16,8 @@ class Display:
         self.figure_of, self.elapsed = figure_of, elapsed  # figure_of: sweep name -> figure
         self.chunks = {chunk.name: chunk for chunk in chunks}
         self.finished = set(finished)
-        self.saved = sum(self._cost(self.chunks[name]) for name in finished)  # from an earlier run: no evidence of today's rate
         self.begun = self.last = time.monotonic()
-        self.first: float | None = None
+        self.first: float | None = None  # done in an earlier run: no evidence of today's rate
         self.bar = _bar() if sys.stderr.isatty() else None
 
     def __enter__(self) -> "Display":
@@ -44,19 +43,20 @@ class Display:
 
     def watch(self, running: dict[str, int], finished: str | None) -> None:
         now, running = time.monotonic(), {name: ticks for name, ticks in running.items() if name in self.chunks}
-        for name in running:
-            self.elapsed[self.figure(name)] = self.elapsed.get(self.figure(name), 0.0) + (now - self.last) / len(running)
+        busy = list(running) or [name for name in self.chunks if name not in self.finished][:1]  # starting or compiling: the next in line
+        for name in busy:
+            self.elapsed[self.figure(name)] = self.elapsed.get(self.figure(name), 0.0) + (now - self.last) / len(busy)
         self.last = now
         if finished:
             self.finished.add(finished)
         parts = {name: ticks / self.chunks[name].ticks for name, ticks in running.items() if name not in self.finished}
-        done = sum(self._cost(self.chunks[n]) for n in self.finished) + sum(share * self._cost(self.chunks[n]) for n, share in parts.items())
+        parts |= dict.fromkeys(self.finished, 1.0)
+        done, ticks = (sum(share * f(self.chunks[n]) for n, share in parts.items()) for f in (self._cost, lambda c: c.work))
         if self.first is None:
             self.first = done
         rate = (done - self.first) / max(now - self.begun, 1e-9)
         left = clock((self.total - done) / rate) if rate > 0 else "?"
-        ticks = sum(self.chunks[n].work for n in self.finished) + sum(share * self.chunks[n].work for n, share in parts.items())
-        names = sorted({self.figure(name) for name in parts}) or ["..."]
+        names = sorted({self.figure(name) for name in busy}) or ["done"]
         text = f"{'+'.join(names)}  chunk {len(self.finished)}/{len(self.chunks)}"
         if self.bar:
             speed = f"{ticks / max(now - self.begun, 1e-9) / 1e6:.2f} M ticks/s"
@@ -65,7 +65,8 @@ class Display:
             figure = self.figure(finished)
             mine = [name for name in self.chunks if self.figure(name) == figure]
             have = sum(name in self.finished for name in mine)
-            say(f"{figure}: chunk {have}/{len(mine)}  ({len(self.finished)}/{len(self.chunks)} in all, {clock(now - self.begun)} gone, about {left} left)")
+            whole = f"{len(self.finished)}/{len(self.chunks)} in all, {clock(now - self.begun)} gone, about {left} left"
+            say(f"{figure}: chunk {have}/{len(mine)}  ({whole})")
 
 
 def say(text: str) -> None:

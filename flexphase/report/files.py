@@ -25,7 +25,7 @@ def picture(shown: Shown, kind: str, style: dict[str, Any]) -> bytes:
     import matplotlib
 
     buffer = BytesIO()
-    with matplotlib.rc_context(style):
+    with matplotlib.rc_context(style):  # type: ignore[arg-type]
         draw(shown.panels, shown.columns).savefig(buffer, format=kind, dpi=150, metadata=UNDATED.get(kind))
     return buffer.getvalue()
 

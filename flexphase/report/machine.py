@@ -1,5 +1,6 @@
 """Where a run was made, and what it would have cost the authors' way."""
 
+import itertools
 import os
 import platform
 import time
@@ -58,7 +59,7 @@ def numpy_rbm(visible: int, hidden: int) -> Callable[[], None]:
 def numpy_forward_forward(*sizes: int) -> Callable[[], None]:
     """One tick of Forward-Forward with Adam in plain NumPy, one lane: a pass through all layers and an update of each."""
     rng = np.random.default_rng(0)
-    W = [rng.standard_normal(shape) / shape[0] ** 0.5 for shape in zip(sizes, sizes[1:], strict=False)]
+    W = [rng.standard_normal(shape) / shape[0] ** 0.5 for shape in itertools.pairwise(sizes)]
     m, s = [np.zeros_like(w) for w in W], [np.zeros_like(w) for w in W]
     x = rng.random(sizes[0])
 

@@ -30,6 +30,7 @@ def uri(data: bytes, kind: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
+HOW = "Drag a box to zoom, double-click to go back; click a name to hide its curve. After a click on the curves the wheel zooms."
 KINDS = {"CSV": "text/csv", "netCDF": "application/x-netcdf"}
 
 
@@ -52,10 +53,12 @@ def embedded(value: Any) -> str:
 
 def claims_table(shown: Shown) -> str:
     rows = "".join(
-        f'<tr><td>{escape(c.words)}</td><td>{escape(c.measured)}</td><td class="verdict {c.verdict}">{c.verdict}</td><td class="test">{escape(c.test)}</td></tr>'
+        f'<tr><td>{escape(c.words)}</td><td>{escape(c.measured)}</td><td class="verdict {c.verdict}">{c.verdict}</td>'
+        f'<td class="test">{escape(c.test)}</td></tr>'
         for c in shown.claims
     )
-    return f'<table class="claims"><thead><tr><th>The paper says<th>We measured<th>Verdict<th>Decided by</thead><tbody>{rows}</tbody></table>'
+    head = "<tr><th>The paper says<th>We measured<th>Verdict<th>Decided by"
+    return f'<table class="claims"><thead>{head}</thead><tbody>{rows}</tbody></table>'
 
 
 def curve(i: int, j: int, title: str) -> str:
@@ -70,7 +73,8 @@ def curve(i: int, j: int, title: str) -> str:
         )
     )
     return (
-        f'<figure class="curve" data-panel="{i},{j}"><figcaption>{escape(title)}</figcaption><canvas role="img" aria-label="{escape(title)}"></canvas>'
+        f'<figure class="curve" data-panel="{i},{j}"><figcaption>{escape(title)}</figcaption>'
+        f'<canvas role="img" aria-label="{escape(title)}"></canvas>'
         f'<div class="readout" aria-live="off"></div><div class="tools">{tools}</div><div class="legend"></div></figure>'
     )
 
@@ -84,31 +88,36 @@ def downloads(entry: Entry) -> str:
     return f'<p class="downloads">Download: {"".join(links)}</p>'
 
 
+def pairs(items: dict[str, Any]) -> str:
+    rows = "".join(f"<tr><th>{escape(str(k))}</th><td>{escape(str(v))}</td></tr>" for k, v in items.items())
+    return f"<table>{rows}</table>"
+
+
 def section(i: int, entry: Entry) -> str:
     alt = escape(f"{entry.title}: {'; '.join(p.title for p in entry.shown.panels)}")
-    pairs = lambda items: "".join(f"<tr><th>{escape(str(k))}</th><td>{escape(str(v))}</td></tr>" for k, v in items.items())  # noqa: E731
+    light, dark = uri(entry.light, "image/svg+xml"), uri(entry.dark, "image/svg+xml")
     return f"""<section id="{entry.name}"><h2>{escape(entry.title)}</h2>
-<div class="plot"><picture><source media="(prefers-color-scheme: dark)" srcset="{uri(entry.dark, "image/svg+xml")}"><img src="{uri(entry.light, "image/svg+xml")}" alt="{alt}"></picture></div>
+<div class="plot"><picture><source media="(prefers-color-scheme: dark)" srcset="{dark}"><img src="{light}" alt="{alt}"></picture></div>
 {"".join(f"<p>{escape(remark)}</p>" for remark in entry.shown.remarks)}
 <h3>Claims</h3>{claims_table(entry.shown)}
-<h3>Curves</h3><p class="faint">Drag a box to zoom, double-click to go back; click a name to hide its curve. After a click on the curves the wheel zooms.</p>
+<h3>Curves</h3><p class="faint">{HOW}</p>
 <div class="curves">{"".join(curve(i, j, p.title) for j, p in enumerate(entry.shown.panels))}</div>
-<details><summary>Settings and time</summary><table>{pairs(entry.settings | entry.times)}</table></details>
+<details><summary>Settings and time</summary>{pairs(entry.settings | entry.times)}</details>
 {downloads(entry)}</section>"""
 
 
 def page(title: str, command: str, facts: dict[str, str], entries: Sequence[Entry]) -> str:
-    here = files(__package__)
+    here = files("flexphase.report")
     count = [c.verdict for e in entries for c in e.shown.claims]
     summary = ", ".join(f'<span class="{v}">{count.count(v)} {v}</span>' for v in ("pass", "fail", "unclear"))
-    facts_table = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())
-    return f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+    return f"""<!doctype html><html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="Content-Security-Policy" content="{policy}">
 <link rel="icon" href="data:,"><title>{escape(title)}</title><style>{here.joinpath("style.css").read_text()}</style></head><body>
 <h1>{escape(title)}</h1><p>Claims of the paper: {summary}. A fail stays a fail.</p>
 <nav>{"".join(f'<a href="#{e.name}">{escape(e.name)}</a>' for e in entries)}</nav>
 <h3>Run it again</h3><pre>{escape(command)}</pre>
-<details open><summary>This run</summary><table>{facts_table}</table></details>
+<details open><summary>This run</summary>{pairs(facts)}</details>
 {"".join(section(i, e) for i, e in enumerate(entries))}
 <script type="application/json" id="data">{embedded([[panel_json(p) for p in e.shown.panels] for e in entries])}</script>
 <script>{here.joinpath("curves.js").read_text()}</script></body></html>

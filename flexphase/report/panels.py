@@ -55,7 +55,9 @@ def points(name: str, x: Sequence[float], values: Sequence[Any], **style: Any) -
 def table(panels: Sequence[Panel]) -> pd.DataFrame:
     """All that is drawn, tidy: panel, series, x, mean, sd."""
     rows = [
-        pd.DataFrame({"panel": p.title, "series": s.name, "x": np.asarray(s.x, float), "mean": np.asarray(s.y, float), "sd": np.nan if s.sd is None else s.sd})
+        pd.DataFrame({"panel": p.title, "series": s.name, "x": s.x, "mean": s.y, "sd": np.nan if s.sd is None else s.sd}).astype(
+            {"x": float}
+        )
         for p in panels
         for s in p.series
     ]
@@ -76,11 +78,18 @@ def draw(panels: Sequence[Panel], columns: int) -> Any:
     return figure
 
 
+def ink(colour: int) -> str:
+    """The last colour of the palette is that of text: black on white, and not on black."""
+    from matplotlib import rcParams
+
+    return rcParams["text.color"] if colour == len(PALETTE) - 1 else PALETTE[colour]
+
+
 def panel_on(ax: Any, panel: Panel) -> None:
     for low, high in panel.shade:
         ax.axvspan(low, high, color="#888888", alpha=0.25, linewidth=0)
     for s in panel.series:
-        style = {"color": PALETTE[s.colour], "linestyle": LINES[s.line], "label": s.name or None, "linewidth": 1.4}
+        style = {"color": ink(s.colour), "linestyle": LINES[s.line], "label": s.name or None, "linewidth": 1.4}
         if s.kind == "points":
             ax.errorbar(s.x, s.y, s.sd, marker="o", markersize=3.5, capsize=2.5, **style)
         elif s.kind == "steps":
@@ -88,11 +97,11 @@ def panel_on(ax: Any, panel: Panel) -> None:
         else:
             ax.plot(s.x, s.y, **style)
             if s.sd is not None and np.isfinite(s.sd).any():
-                ax.fill_between(s.x, s.y - s.sd, s.y + s.sd, color=PALETTE[s.colour], alpha=0.2, linewidth=0)
+                ax.fill_between(s.x, s.y - s.sd, s.y + s.sd, color=ink(s.colour), alpha=0.2, linewidth=0)
         if s.star:
-            ax.plot(*s.star, "*", color=PALETTE[s.colour], markersize=13, markeredgecolor=ax.get_facecolor())
+            ax.plot(*s.star, "*", color=ink(s.colour), markersize=13, markeredgecolor=ax.get_facecolor())
         if s.at is not None:
-            ax.axvline(s.at, color=PALETTE[s.colour], linestyle=":", linewidth=1)
+            ax.axvline(s.at, color=ink(s.colour), linestyle=":", linewidth=1)
     ax.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
     ax.set_xscale("log" if panel.logx else "linear")
     ax.set_yscale("log" if panel.logy else "linear")

@@ -119,8 +119,10 @@ class Dask:
         from .work import work
 
         token = json.loads(tasks[0])["folder"] if tasks else ""
-        if blind := [worker for worker, sees in self.client.run(os.path.isdir, token).items() if not sees]:
-            raise ValueError(f"the Dask worker {blind[0]} does not see {token}; the run folder must be on a file system that all workers share.")
+        seen: Any = self.client.run(os.path.isdir, token)
+        if blind := [worker for worker, sees in seen.items() if not sees]:
+            advice = "the run folder must be on a file system that all workers share."
+            raise ValueError(f"the Dask worker {blind[0]} does not see {token}; {advice}")
         futures: list[Any] = [self.client.submit(work, task, pure=False) for task in tasks]
         try:
             while futures:

@@ -77,7 +77,9 @@ class RunFolder:
         if differ := [f"{k} {versions.get(k)} (here {v})" for k, v in stack().items() if versions.get(k) != v]:
             raise ValueError(f"{self.path} was made by another version: {', '.join(differ)}; choose another folder.")
         if kept != digest(self.config):
-            raise ValueError(f"{self.path} belongs to another configuration; resume with the command it was begun with, or choose another folder.")
+            raise ValueError(
+                f"{self.path} belongs to another configuration; resume with the command that began it, or choose another folder."
+            )
 
     def write(self, name: str, data: str | bytes) -> Path:
         """A file of the folder, whole or not at all."""

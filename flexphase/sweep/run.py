@@ -24,7 +24,7 @@ def done(folder: RunFolder, chunk: Chunk) -> bool:
 
 
 def execute(sweeps: Sequence[Sweep], folder: RunFolder, executor: Executor, watch: Watch | None = None) -> None:
-    """Run every chunk that has no record yet. `watch` is told the ticks that each running chunk has done, and which chunk has just finished."""
+    """Run every chunk that has no record yet. `watch` is told the ticks that each running chunk has done, and which has just finished."""
     place(folder).mkdir(exist_ok=True)
     every = [chunk for sweep in sweeps for chunk in chunks(sweep)]
     if len({chunk.name for chunk in every}) < len(every):
