@@ -36,7 +36,8 @@ def all_of(*verdicts: Verdict) -> Verdict:
 
 def worse(a: Sample, b: Sample) -> float:
     """One-sided p of Welch's t-test for "the mean error of a exceeds that of b"."""
-    return float(stats.ttest_ind(a, b, equal_var=False, alternative="greater")[1])
+    welch: Any = stats.ttest_ind(a, b, equal_var=False, alternative="greater")
+    return float(welch.pvalue)
 
 
 def more_spread(a: Sample, b: Sample) -> float:
@@ -110,14 +111,14 @@ def robust(words: str, bs: Sequence[float], errors: Sequence[Sample], untrained:
     if learned is None:
         return not_yet(words, f"even b = {bs[top]:.2g}", errors[top])
     inside = [i for i, b in enumerate(bs) if low - 1e-6 <= b <= high + 1e-6 and i != top]
-    verdict = all_of(*[within(errors[i], errors[top], DRASTIC * learned) for i in inside])
+    verdicts: list[Verdict] = [within(errors[i], errors[top], DRASTIC * learned) for i in inside]
     worst = max(inside, key=lambda i: means[i])
     measured = (
         f"best at b = {bs[top]:.2g} with {mean_sd(errors[top])}; the worst of the range is b = {bs[worst]:.2g} with "
         f"{mean_sd(errors[worst])}, {(means[worst] - means[top]) / learned:.1%} of the improvement lost"
     )
     test = f"at each b from {low} to {high}: 90 % interval of the gap to the best below {DRASTIC:.0%} (Welch)"
-    return Claim(words, measured, verdict, test)
+    return Claim(words, measured, all_of(*verdicts), test)
 
 
 def best_is(words: str, side: Literal["below", "above"], bs: Sequence[float], errors: Sequence[Sample], draws: int = 4000) -> Claim:

@@ -99,7 +99,10 @@ class Local:
 
 
 class ChunkError(ValueError):
-    """A chunk could not be finished; what was done is kept, and `--resume` goes on from it."""
+    """A chunk could not be finished."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"{reason.rstrip('.')} (what was done is kept: --resume goes on from it).")
 
 
 class Dask:
