@@ -57,9 +57,9 @@ def test_bias_of_fixed_phases_against_every_path(T):
 
 
 def test_bias_of_geometric_phases_against_every_path():
-    """tau = 1.25, so that phases beyond 13 ticks have probability 1e-9."""
-    chain, eta, tau = two_states(), 1e-4, 1.25
-    chance = [(1 - 1 / tau) ** (T - 1) / tau for T in range(1, 14)]
+    """tau = 1.1, so that phases beyond 9 ticks have probability 4e-10."""
+    chain, eta, tau = two_states(), 1e-4, 1.1
+    chance = [(1 - 1 / tau) ** (T - 1) / tau for T in range(1, 10)]
     sums = {s: sum(p * learned(chain, 0, T, tau, s * eta) for T, p in enumerate(chance, 1)) / (s * eta) for s in (1, -1)}
     gbar = bias.equilibrium(chain)
     assert (sums[1] + sums[-1]) / 2 - gbar == pytest.approx(bias.transient(chain, 0, tau, True), abs=1e-6)
@@ -142,7 +142,7 @@ def test_exponents_of_theorem_1_and_the_open_question(walk, geometric):
     assert [s for s, c in claims.items() if not c.passed] == []
     flat = next(c for s, c in claims.items() if "not eta^2 tau" in s)
     assert abs(flat.measured) < NEAR
-    assert any("below the relaxation time" in s for s in claims) == (relaxation_time(walk.chain.P) > 9)
+    assert any("below the relaxation time" in s for s in claims) == (relaxation_time(walk.chain.P) > 8)
 
 
 @pytest.mark.parametrize("geometric", [False, True])
@@ -163,7 +163,7 @@ def test_deterministic_feedback_approaches_the_derivative_of_the_fixed_point():
         z = jax.lax.fori_loop(0, 400, lambda _, z: learner.method.step(jax.random.key(0), params, z, x, jnp.float32(-1)), z)
         return -2 * ravel_pytree(learner.method.grad(params, z, x, jnp.float32(-1)))[0]
 
-    value, slope = jax.jvp(gbar, (flat,), (gbar(flat),))
+    _, slope = jax.jvp(gbar, (flat,), (gbar(flat),))
     measured = gap(learner.method, learner.params, repeated(learner.method.rest(), x, 1), -1.0, 0.002, 640)[0] / 0.002**2
     assert np.linalg.norm(measured + 0.5 * np.asarray(slope)) < 0.03 * np.linalg.norm(0.5 * np.asarray(slope))
 
@@ -215,5 +215,5 @@ def test_other_bad_input():
     with pytest.raises(ValueError, match="whole number of ticks"):
         horizon(2.5, False)
     assert horizon(1, True) == 1
-    with pytest.raises(ValueError, match="at least one visible|visible"):
+    with pytest.raises(ValueError, match="visible"):
         RBM(0, 1)

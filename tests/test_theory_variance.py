@@ -74,7 +74,9 @@ def test_closed_forms_by_sympy():
 @pytest.mark.parametrize("A, C", [(1.0, 1.0), (1.0, 4.0), (9.0, 0.25), (1e-12, 1e12), (3.0, 3.0 + 1e-12)])
 def test_best_b_is_the_brute_force_minimum(A, C):
     m = given(A, C)
-    grid = np.concatenate([np.linspace(1e-4, 1 - 1e-4, 19_999), best_b(m) + np.linspace(-1, 1, 2001) * 1e-3 * min(best_b(m), 1 - best_b(m))])
+    grid = np.concatenate(
+        [np.linspace(1e-4, 1 - 1e-4, 19_999), best_b(m) + np.linspace(-1, 1, 2001) * 1e-3 * min(best_b(m), 1 - best_b(m))]
+    )
     assert np.all(trace_isd(m, grid[(grid > 0) & (grid < 1)]) >= trace_isd(m, best_b(m)) * (1 - 1e-12))
     assert least_trace(m) == pytest.approx(trace_isd(m, best_b(m)), rel=1e-9)
     assert 0 <= saving(m) < 1

@@ -29,7 +29,7 @@ class Chain(NamedTuple):
 
 def derivative(f: Callable[[np.ndarray], np.ndarray], theta: np.ndarray) -> np.ndarray:
     """df/dtheta_i, i along the first axis."""
-    return np.stack([f(theta + 1j * STEP * e).imag / STEP for e in np.eye(len(theta))])
+    return np.stack([np.imag(f(theta + 1j * STEP * e)) / STEP for e in np.eye(len(theta))])
 
 
 def spectrum(P: np.ndarray) -> np.ndarray:

@@ -58,7 +58,7 @@ def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> It
     singles = [stream(learner.isd(b), learner.params, phases=phases, lanes=lanes, seed=3 + i) for i, b in enumerate(B)]
     z = max(deviation(single.mean, pairs.mean) for single in singles)
     yield Claim("Proposition 1", learner.name, "ISD is unbiased, b = 0.05 to 0.95", "z = 0", z, 1.0,
-                f"largest |z| over b and 8 directions below {FEW:.2f}", z < FEW)  # fmt: skip
+                f"largest |z| over b and 8 directions below {FEW:.2f}", bool(z < FEW))  # fmt: skip
     trace, error = np.array([single.trace() for single in singles]).T
     off = trace / trace_isd(m, B) - 1
     worst = np.argmax(np.abs(off))

@@ -12,7 +12,7 @@ import numpy as np
 from . import bias
 from .chains import relaxation_time
 from .claims import Claim
-from .coupling import gap, series
+from .coupling import gap, horizon, series
 from .exponents import Exponent, along, exponent
 from .frozen import repeated
 from .zoo import Learner, Walk, learners, walks
@@ -53,8 +53,8 @@ def long_phases(chain: Any) -> np.ndarray:
 
 
 def short_phases(chain: Any) -> np.ndarray:
-    """Well below the relaxation time, if there is room."""
-    return np.unique(np.floor(np.geomspace(2, max(2, relaxation_time(chain.P) / 3), 4)))
+    """Below the relaxation time, if there is room."""
+    return np.unique(np.floor(np.geomspace(2, max(2, relaxation_time(chain.P) / 2), 4)))
 
 
 def exact_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Claim]:
@@ -85,9 +85,10 @@ def exact_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Claim]:
                 (fit.high - fit.low) / 2, "above 1.25 - 0.15", fit.slope > 1.25 - NEAR)  # fmt: skip
 
 
-def simulated_claims(walk: Walk, kind: str, geometric: bool, lanes: int = 4096) -> Iterator[Claim]:
+def simulated_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Claim]:
     """The method itself, learning, coupled to itself, frozen."""
-    name, tau = f"{walk.name}, {kind}", 32
+    name, tau = f"{walk.name}, {kind}", int(max(32, np.ceil(10 * relaxation_time(walk.chain.P))))
+    lanes = min(2**14, 2**23 // horizon(tau, geometric))
     exact = bias.feedback(walk.chain, walk.start, tau, geometric)
     runs = [gap(walk.method, walk.params, walk.starts(lanes), -1.0, eta, tau, geometric=geometric, seed=i) for i, eta in enumerate(ETAS)]
     mean, error = np.array([along(run, exact) for run in runs]).T

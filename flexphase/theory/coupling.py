@@ -36,7 +36,8 @@ def gap(
     q = 1 - 1 / tau if geometric else 1.0
     ticks = jnp.int32(horizon(tau, geometric))
     keys = jax.random.split(jax.random.key(seed), len(jax.tree.leaves(at)[0]))
-    return np.asarray(_gap(method, params, at, keys, *map(jnp.float32, (sign, eta / tau * s, q)), ticks), float)
+    sign_, rate, q_ = map(jnp.float32, (sign, eta / tau * s, q))
+    return np.asarray(_gap(method, params, at, keys, sign_, rate, q_, ticks), float)
 
 
 @eqx.filter_jit

@@ -22,7 +22,7 @@ def exact_moments(method: Any, params: Any, data: Any) -> Moments:
     else:
         raise ValueError(f"only Boltzmann machines are enumerated, not {type(method).__name__}; measure with moments(run, params).")
     (A, plus), (C, minus) = two
-    return given(A - plus @ plus, C - minus @ minus, plus, minus)
+    return given(float(A - plus @ plus), float(C - minus @ minus), plus, minus)
 
 
 def _rbm(method: RBM, params: Any, data: np.ndarray) -> list[tuple[float, np.ndarray]]:

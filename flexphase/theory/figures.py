@@ -42,10 +42,10 @@ def measured_traces(ax: Any, curves: dict[str, Any]) -> None:
 
     A curve is (moments, values of b, traces, errors, trace of eq. 1); all are divided by the trace at b*.
     """
-    for (name, (m, b, trace, error, two)), colour, mark in zip(curves.items(), PALETTE, MARKS, strict=False):
+    for (name, (m, b, trace, error, two)), colour, mark, line in zip(curves.items(), PALETTE, MARKS, LINES, strict=False):
         unit = float(least_trace(m))
-        ax.plot(B, trace_isd(m, B) / unit, color=colour, label=name)
-        ax.errorbar(b, trace / unit, 2 * error / unit, fmt=mark, color=colour, markersize=4, capsize=2)
+        ax.plot(B, trace_isd(m, B) / unit, line, color=colour, label=f"{name}: b* = {best_b(m):.2f}")
+        ax.errorbar(b, trace / unit, 2 * error / unit, fmt=mark, color=colour, markersize=5, capsize=2, fillstyle="none")
         ax.plot([0.02, 0.98], [two / unit] * 2, color=colour, linestyle=":", linewidth=1)
     ax.set(
         yscale="log", ylim=(0.2, 30), xlim=(0, 1), xlabel="b, probability of a positive phase", ylabel="trace / trace of ISD at the best b"
@@ -67,7 +67,7 @@ def length_moments(ax: Any, phases: int = 200_000) -> None:
     printed = (6 * tau**3 - 6 * tau**2 - tau) / tau**3
     ax.plot(tau, printed, color=GREY, linewidth=1, label="E[T$^3$] as printed")
     ax.set(xscale="log", ylim=(-1.2, 6.4), xlabel="τ, mean phase length (ticks)", ylabel="moment / τ$^k$", title="geometric phase length")
-    ax.legend(fontsize=8, frameon=False)
+    ax.legend(fontsize=8, frameon=False, loc="center right")
 
 
 def short_phases(ax: Any) -> None:
@@ -76,14 +76,14 @@ def short_phases(ax: Any) -> None:
     for m, line in zip((0.25, 0.5, 0.75), LINES, strict=False):
         s = np.ceil(tau**m)
         ax.plot(
-            tau, [lengths.shorter(t, int(k)) for t, k in zip(tau, s, strict=True)], line, color=BLUE, label=f"P(T < s), s = τ$^{{{m:g}}}$"
+            tau, [lengths.shorter(t, int(k)) for t, k in zip(tau, s, strict=True)], line, color=BLUE, label=f"P(T < s), s = ⌈τ$^{{{m:g}}}$⌉"
         )
         ax.plot(tau, tau ** (m - 1), line, color=GREY, linewidth=1)
     ax.set(xscale="log", yscale="log", xlabel="τ, mean phase length (ticks)", ylabel="probability", title="grey: leading order s/τ")
     ax.legend(fontsize=8, frameon=False)
 
 
-def bias_curves(parts: Any, every: list[Walk], lanes: int = 2048) -> None:
+def bias_curves(parts: Any, every: list[Walk], lanes: int = 8192) -> None:
     """Transient and feedback bias against tau (in relaxation times), fixed lengths: exact lines, simulated points."""
     for walk, colour, mark in zip(every, PALETTE, MARKS, strict=False):
         memory = max(relaxation_time(walk.chain.P), 1.0)
@@ -92,7 +92,7 @@ def bias_curves(parts: Any, every: list[Walk], lanes: int = 2048) -> None:
         second = np.array([np.linalg.norm(bias.feedback(walk.chain, walk.start, t)) for t in tau])
         limits = np.linalg.norm(bias.transient_limit(walk.chain, walk.start)) / memory, np.linalg.norm(bias.feedback_limit(walk.chain))
         parts[0].plot(tau / memory, first / limits[0], color=colour, label=walk.name)
-        parts[1].plot(tau / memory, second / limits[1], color=colour, label=f"{walk.name}, {memory:.0f} ticks")
+        parts[1].plot(tau / memory, second / limits[1], color=colour, label=f"{walk.name} ({memory:.0f})")
         if walk.method:
             some, eta = np.unique(np.round(np.geomspace(2, min(40 * memory, 300), 5))), 0.02
             runs = [gap(walk.method, walk.params, walk.starts(lanes), -1.0, eta, t, seed=int(t)) for t in some]
@@ -106,4 +106,5 @@ def bias_curves(parts: Any, every: list[Walk], lanes: int = 2048) -> None:
     parts[1].set(xscale="log", yscale="log", ylabel="feedback bias / (η$^2$ · its limit)", title="θ moves during the phase")
     for ax in parts:
         ax.set_xlabel("τ / relaxation time of the chain")
-        ax.legend(fontsize=7, frameon=False)
+    parts[0].legend(fontsize=7, frameon=False)
+    parts[1].legend(fontsize=7, frameon=False, title="in brackets: relaxation time (ticks)", title_fontsize=7)

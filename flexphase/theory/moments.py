@@ -14,16 +14,16 @@ from .variance import Moments, checked
 
 
 class Sums(NamedTuple):
-    """Running sums of one lane; index 0 is the positive phase, 1 the negative one."""
+    """Running sums of one lane (JAX arrays while they run, NumPy's afterwards); index 0 is the positive phase, 1 the negative one."""
 
-    term: Array  # (d,) what the present phase has contributed so far
-    before: Array  # (d,) what the phase before has contributed: eq. 1 pairs it with this one ...
-    follows: Array  # ... if it was a positive one
-    first: Array  # (2, d) sum of g
-    second: Array  # (2,) sum of |g|^2
-    phases: Array  # (2,)
-    cross: Array  # sum of g+ . g- over the pairs
-    pairs: Array
+    term: Any  # (d,) what the present phase has contributed so far
+    before: Any  # (d,) what the phase before has contributed: eq. 1 pairs it with this one ...
+    follows: Any  # ... if it was a positive one
+    first: Any  # (2, d) sum of g
+    second: Any  # (2,) sum of |g|^2
+    phases: Any  # (2,)
+    cross: Any  # sum of g+ . g- over the pairs
+    pairs: Any
 
 
 def moments(run: Run, params: Any, *, phases: int = 400, lanes: int = 32, seed: int = 0) -> Moments:
@@ -99,4 +99,5 @@ def from_lanes(first: np.ndarray, second: np.ndarray, phases: np.ndarray, cross:
 
     square = (keep @ second) / (keep @ phases)
     each = (square[:, 0], square[:, 1], apart(0, 0), apart(1, 1), apart(0, 1), (keep @ cross) / (keep @ pairs))
-    return checked(Moments(*(float(m[0]) for m in each), replicas=Moments(*(m[1:] for m in each))))
+    whole, left_out = zip(*((float(m[0]), m[1:]) for m in each), strict=True)
+    return checked(Moments(*whole)._replace(replicas=Moments(*left_out)))

@@ -28,7 +28,10 @@ class Memory(NamedTuple):
     @property
     def transient(self) -> float:
         """|sum_t (E g_t - gbar)| over |gbar|, with two standard errors on top (noise is not absence); the larger one."""
-        return max((m.transient + 2 * m.error.transient) / m.mean if m.mean > 0 else 0.0 for m in (self.positive, self.negative))
+        return max(
+            (m.transient + 2 * (m.error.transient if m.error else 0)) / m.mean if m.mean > 0 else 0.0
+            for m in (self.positive, self.negative)
+        )
 
     @property
     def slowest(self) -> float:
@@ -83,9 +86,9 @@ def watch(run: Run, params: Any, lanes: int, seed: int) -> Memory:
     """Watch long enough: fifty autocorrelation times, if that can be afforded."""
     ticks = 1024
     while True:
-        both = [mixing(run, params, sign, ticks=ticks, lanes=lanes, seed=seed) for sign in SIGNS]
-        if ticks >= LONGEST or ticks >= 50 * max(m.autocorrelation for m in both):
-            return Memory(*both, ticks)
+        plus, minus = (mixing(run, params, sign, ticks=ticks, lanes=lanes, seed=seed) for sign in SIGNS)
+        if ticks >= LONGEST or ticks >= 50 * max(plus.autocorrelation, minus.autocorrelation):
+            return Memory(plus, minus, ticks)
         ticks *= 4
 
 

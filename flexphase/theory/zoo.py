@@ -45,7 +45,7 @@ def learners() -> list[Learner]:
     made = [
         ("RBM 4x3", RBM(4, 3, scale=0.7), Rows(small), 12),
         ("Boltzmann machine 4+2", BoltzmannMachine(4, 2, scale=0.7), Rows(small), 12),
-        ("equilibrium propagation 4-5-2", EquilibriumPropagation((4, 5, 2), activation=jax.nn.sigmoid), Rows(pairs), 30),
+        ("equilibrium propagation 4-5-2", EquilibriumPropagation((4, 5, 2), activation=jax.nn.sigmoid), Rows(pairs), 20),
         ("Forward-Forward 16-8-8", ForwardForward((16, 8, 8), classes=2), LabelContrast(large, kind, classes=2), 1),
     ]
     return [Learner(name, method, method.init(jax.random.key(1))[0], source, T) for name, method, source, T in made]

@@ -1,0 +1,153 @@
+"""The planner: what it measures against exact numbers, what it advises against brute force, and its command."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from conftest import z_score
+
+from flexphase.cli import main
+from flexphase.core import Optimiser, Run
+from flexphase.data import Rows
+from flexphase.methods import RBM
+from flexphase.methods.rbm import Params
+from flexphase.rules import aol, aol_random, cd, isd
+from flexphase.theory import bias
+from flexphase.theory.chains import rbm, relaxation_time, stationary
+from flexphase.theory.mixing import autocorrelation, mixing
+from flexphase.theory.plan import plan
+from flexphase.theory.variance import trace_isd
+
+SLOW = Params(3 * jnp.ones((2, 2)), -3 * jnp.ones(2), -3 * jnp.ones(2))
+METHOD = RBM(2, 2)
+DATA = np.array([[1.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
+
+
+def run(rule, eta=0.05, method=METHOD, make=optax.sgd):
+    return Run(method, *rule, Rows(DATA), Optimiser(eta, make))
+
+
+def test_autocorrelation_of_known_processes():
+    """White noise: 1. AR(1) with coefficient r: (1 + r) / (1 - r), within 10 % from 160,000 values. Constant: 1."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(20_000, 8))
+    assert autocorrelation(x) == pytest.approx(1, rel=0.1)
+    for t in range(1, len(x)):
+        x[t] += 0.9 * x[t - 1]
+    assert autocorrelation(x) == pytest.approx(19, rel=0.1)
+    assert autocorrelation(np.zeros((64, 4))) == 1
+
+
+def exact_autocorrelation(chain):
+    """1 + 2 sum_k rho_k of the whole gradient, from the fundamental matrix."""
+    P, pi = chain.P, stationary(chain.P)
+    far = chain.g - pi @ chain.g
+    later = np.linalg.solve(np.eye(len(P)) - P + pi, far)  # sum_k P^k g, centred
+    return float(2 * (pi @ (far * later).sum(1)) / (pi @ (far * far).sum(1)) - 1)
+
+
+def test_mixing_of_a_slow_machine_against_its_transition_matrix():
+    """Autocorrelation time within 10 % (a window of five of its own lengths biases it by about 1 %); mean and transient with |z| < 4.
+    A phase of 200 ticks follows a positive one, which leaves the data, with probability b, else equilibrium (relaxation time 5)."""
+    chain, b = rbm(SLOW, b=1e-9), 0.5
+    m = mixing(run(aol(b, 200)), SLOW, -1.0, lanes=256)
+    assert m.autocorrelation == pytest.approx(exact_autocorrelation(chain), rel=0.1)
+    assert z_score(m.mean, np.linalg.norm(bias.equilibrium(chain)), m.error.mean) < 4
+    left = np.zeros(16)
+    for v in DATA:
+        h = 1 / (1 + np.exp(-(v @ np.asarray(SLOW.W) + np.asarray(SLOW.c))))
+        for state in range(4):
+            bits = np.array([state & 1, state >> 1])
+            left[int(v @ [1, 2]) + 4 * state] += np.prod(np.where(bits > 0, h, 1 - h)) / len(DATA)
+    exact = b * np.linalg.norm(bias.transient_limit(chain, left))
+    assert z_score(m.transient, exact, m.error.transient) < 4
+
+
+def test_clamped_phases_of_an_rbm_have_no_memory():
+    """h is drawn afresh given the clamped v."""
+    m = mixing(run(aol(0.5, 20)), SLOW, 1.0)
+    assert m.autocorrelation == pytest.approx(1, abs=0.1) and m.transient < 1e-6
+
+
+def test_advice_for_always_on_learning():
+    """b: minimum over a grid of the trace; tau: longer than the memory; eta: the tighter of its two limits; regime: said when left."""
+    advice = plan(run(aol(0.5, 200)), SLOW, bias=0.1, loss=0.05)
+    grid = np.linspace(0.01, 0.99, 981)
+    assert advice.b == pytest.approx(grid[np.argmin(trace_isd(advice.moments, grid))], abs=2e-3)
+    assert advice.tau >= relaxation_time(rbm(SLOW).P)
+    assert advice.expected["transient_bias"] <= 0.1 + 1e-9 and advice.expected["feedback_bias"] <= 0.1 + 1e-9
+    assert advice.expected["excess_loss"] <= 0.05 + 1e-9
+    assert max(advice.expected["feedback_bias"] / 0.1, advice.expected["excess_loss"] / 0.05) == pytest.approx(1)
+    assert "outside the regime" in advice.reasons["regime"] and "4.5" in advice.reasons["regime"]  # 1/sqrt(0.05)
+    assert all(word in str(advice) for word in ("b = ", "tau = ", "eta = ", "expected"))
+    inside = plan(run(aol(0.5, 4)), SLOW)
+    assert "inside the regime" in inside.reasons["regime"]
+
+
+def test_random_lengths_cost_variance():
+    """E[T^2] = 2 tau^2 - tau: the square of an always-on term about doubles, so C - |mu-|^2 grows and so does the trace."""
+    fixed, random = (plan(run(rule), SLOW) for rule in (aol(0.5, 100), aol_random(0.5, 100)))
+    assert random.moments.C / random.moments.minus > 1.5 * fixed.moments.C / fixed.moments.minus
+
+
+def test_advice_without_always_on_learning():
+    advice = plan(run(isd(0.5, 50)), SLOW)
+    assert advice.expected["feedback_bias"] == 0 and "no feedback bias" in advice.reasons["regime"]
+    assert advice.tau >= 2 * relaxation_time(rbm(SLOW).P)
+    assert "no b to choose" in plan(run(cd(50)), SLOW).reasons["b"]
+    assert "adaptive optimiser" in plan(run(isd(0.5, 50), make=optax.adam), SLOW).reasons["eta"]
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="positive number"):
+        plan(run(aol(0.5, 10)), SLOW, loss=-1)
+    with pytest.raises(ValueError, match="not finite"):
+        plan(run(aol(0.5, 10)), SLOW._replace(W=SLOW.W * jnp.nan))
+    with pytest.raises(ValueError, match="do not fit"):
+        plan(run(aol(0.5, 10)), RBM(3, 2).init(jax.random.key(0))[0])
+    with pytest.raises(ValueError, match="at least 16 ticks"):
+        mixing(run(aol(0.5, 10)), SLOW, 1.0, ticks=4)
+
+
+def command(capsys, *words):
+    code = main([str(w) for w in words])
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+def test_command_on_a_run_and_on_words(tmp_path, capsys):
+    """The plan of a run's folder is that of its own rule and parameters; the same learner in words is trained first."""
+    words = ["rbm", "--data", "bas:2", "--hidden", 3, "--rule", "aol", "--length", 10]
+    assert command(capsys, "train", *words, "--phases", 300, "--seeds", 2, "--out", tmp_path / "run")[0] == 0
+    code, out, err = command(capsys, "plan", tmp_path / "run", "--lane", 1, "--lanes", 32, "--json")
+    advice = json.loads(out)
+    assert code == 0 and 0 < advice["b"] < 1 and advice["tau"] >= 1 and advice["eta"] > 0
+    assert set(advice["reasons"]) == {"b", "tau", "eta", "regime"} and "autocorrelation time" in err
+    code, out, _ = command(capsys, "plan", *words, "--phases", 300, "--lanes", 32, "--json")
+    assert code == 0 and 0 < json.loads(out)["b"] < 1
+
+
+@pytest.mark.parametrize(
+    "words, why",
+    [
+        (["no-such-folder"], "no record"),
+        (["rbm", "--b", "1"], "strictly between 0 and 1"),
+        (["rbm", "--lanes", "0"], "at least 1"),
+        ([], "LEARNER"),
+    ],
+)
+def test_command_refuses_in_one_line(words, why, capsys):
+    code, out, err = command(capsys, "plan", *words)
+    assert code == 2 and out == "" and why in err and len(err.strip().splitlines()) == 1
+
+
+def test_theory_command(tmp_path, capsys):
+    """The quickest part, whole: a figure, a table, and rows of which the printed slips fail and nothing else."""
+    code, out, _ = command(capsys, "theory", "lengths", "--out", tmp_path / "lengths", "--json")
+    rows = json.loads(out)["rows"]
+    assert code == 0 and {p.name for p in (tmp_path / "lengths").iterdir()} == {"lengths.png", "lengths.svg", "lengths.csv"}
+    assert all(row["passed"] == ("as printed" not in row["statement"]) for row in rows) and len(rows) == 10
+    assert command(capsys, "theory", "lengths", "--out", tmp_path / "lengths")[0] == 2
