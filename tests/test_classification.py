@@ -1,0 +1,123 @@
+"""Errors of labelled RBMs against enumeration of tiny machines, and pictures of what they imagine."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from flexphase import Optimiser, Run, train
+from flexphase.classification import FreeEnergyError, SampledError, class_samples, label_activity, label_free_energies, plot_class_samples
+from flexphase.data import Rows, append_labels, binarise, digits
+from flexphase.methods import RBM
+from flexphase.methods.rbm import Params, free_energy
+from flexphase.rules import cd
+
+PIXELS, CLASSES, HIDDEN = 4, 3, 3
+
+
+@pytest.fixture(scope="module")
+def machine() -> Params:
+    keys = jax.random.split(jax.random.key(0), 3)
+    shapes = ((PIXELS + CLASSES, HIDDEN), (PIXELS + CLASSES,), (HIDDEN,))
+    return Params(*(jax.random.normal(k, s) for k, s in zip(keys, shapes, strict=True)))
+
+
+def joint(machine: Params) -> tuple[np.ndarray, np.ndarray]:
+    """All visible states and their probabilities, by enumeration."""
+    v = np.array(list(itertools.product((0, 1), repeat=PIXELS + CLASSES)), np.float32)
+    p = np.exp(-np.asarray(free_energy(machine, jnp.asarray(v)), np.float64))
+    return v, p / p.sum()
+
+
+IMAGES = np.array(list(itertools.product((0, 1), repeat=PIXELS)), np.float32)
+
+
+def test_label_free_energies_differ_by_those_of_the_whole_rows(machine):
+    ours = np.asarray(label_free_energies(machine, jnp.asarray(IMAGES), CLASSES))
+    whole = np.stack(
+        [free_energy(machine, jnp.asarray(append_labels(IMAGES, np.full(len(IMAGES), k), CLASSES))) for k in range(CLASSES)], 1
+    )
+    np.testing.assert_allclose(ours - ours[:, :1], whole - whole[:, :1], atol=2e-5)
+
+
+def test_free_energy_error_is_that_of_the_enumerated_posterior(machine):
+    v, p = joint(machine)
+    labels = np.zeros(len(IMAGES), int)
+    wrong = 0
+    for image in IMAGES:
+        posterior = [p[(v == [*image, *np.eye(CLASSES)[k]]).all(1)].sum() for k in range(CLASSES)]
+        wrong += np.argmax(posterior) != 0
+    assert 0 < wrong < len(IMAGES)
+    assert float(FreeEnergyError(IMAGES, labels, CLASSES)(machine)) == pytest.approx(wrong / len(IMAGES))
+
+
+def test_label_activity_is_the_enumerated_marginal(machine):
+    """Chains are correlated in time, so 200 copies of each image give the standard error; z below 4.5 for 48 numbers."""
+    v, p = joint(machine)
+    copies = jnp.asarray(np.repeat(IMAGES, 200, axis=0))
+    activity = np.asarray(label_activity(jax.random.key(1), machine, copies, CLASSES, 200, 50)).reshape(len(IMAGES), 200, CLASSES)
+    mean, error = activity.mean(1), activity.std(1) / np.sqrt(200)
+    for image, m, e in zip(IMAGES, mean, error, strict=True):
+        here = (v[:, :PIXELS] == image).all(1)
+        exact = (p[here] / p[here].sum()) @ v[here, PIXELS:]
+        assert (np.abs(m - exact) / e).max() < 4.5
+
+
+def test_sampled_error_reads_the_most_active_label(machine):
+    v, p = joint(machine)
+    best = []
+    for image in IMAGES:
+        here = (v[:, :PIXELS] == image).all(1)
+        best.append(((p[here] / p[here].sum()) @ v[here, PIXELS:]).argmax())
+    assert float(SampledError(IMAGES, np.array(best), CLASSES, steps=20000)(machine)) == 0
+
+
+def test_class_samples_follow_the_enumerated_conditional(machine):
+    """P(pixel | h) averaged over 4000 independent chains against P(pixel | label); z below 4.5 for 12 numbers."""
+    v, p = joint(machine)
+    samples = np.asarray(class_samples(jax.random.key(2), machine, CLASSES, each=4000, steps=60))
+    assert samples.shape == (CLASSES, 4000, PIXELS)
+    for k in range(CLASSES):
+        here = (v[:, PIXELS:] == np.eye(CLASSES)[k]).all(1)
+        exact = (p[here] / p[here].sum()) @ v[here, :PIXELS]
+        z = (samples[k].mean(0) - exact) / (samples[k].std(0) / np.sqrt(4000))
+        assert np.abs(z).max() < 4.5
+
+
+def test_the_picture_has_a_row_for_each_class():
+    samples = np.zeros((3, 5, 16))
+    samples[1] = 1
+    ax = plot_class_samples(samples)
+    sheet = ax.images[0].get_array()
+    assert sheet.shape == (12, 20) and sheet[4:8].all() and not sheet[:4].any()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "2"]
+    with pytest.raises(ValueError, match="square"):
+        plot_class_samples(np.zeros((3, 5, 15)))
+
+
+def test_a_labelled_rbm_learns_real_digits():
+    """Guessing misses 90 % of the held-out digits; by free energy and by sampling it must do far better, and alike."""
+    images, labels = binarise(digits().images, 0.5), digits().labels
+    data = append_labels(images[:1400], labels[:1400])
+    held_out = images[1400:], labels[1400:]
+    metrics = {"test_error": FreeEnergyError(*held_out), "sampled_error": SampledError(*held_out)}
+    record = train(Run(RBM(74, 64), *cd(1), Rows(data), Optimiser(0.05)), phases=40000, metrics=metrics, records=1)
+    exact, sampled = float(record.final("test_error")[0]), float(record.final("sampled_error")[0])
+    assert exact < 0.3 and abs(sampled - exact) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda m: FreeEnergyError(IMAGES, np.zeros(16, int), 4)(m), "append_labels"),
+        (lambda m: SampledError(IMAGES, np.zeros(16, int), 2)(m), "append_labels"),
+        (lambda m: FreeEnergyError(IMAGES + 0.5, np.zeros(16, int), 3), "zeros and ones"),
+        (lambda m: FreeEnergyError(IMAGES, np.full(16, 3), 3), "0 to 2"),
+        (lambda m: SampledError(IMAGES, np.zeros(16, int), 3, steps=0), "at least 1 step"),
+    ],
+)
+def test_bad_input_gets_a_sentence(machine, call, words):
+    with pytest.raises(ValueError, match=words):
+        call(machine)
