@@ -123,9 +123,10 @@ def test_learning_keeps_the_weights_symmetric_and_masked(start):
 
 
 def test_lateral_weights_learn_bars_and_stripes():
-    """2x2: a uniform model scores 8 log 16 = 22.18, the optimum is 8 log 8 - 4 log 2 = 13.86 (closed forms, summed over 8 rows)."""
+    """2x2: a uniform model scores 8 log 16, the optimum is 8 log 8 - 4 log 2 (closed forms, summed over 8 rows). 85 % of the way is asked."""
     rows = bars_and_stripes(2)
     run = Run(BoltzmannMachine(4, 3), *cd(10), Rows(rows), Optimiser(0.1))
     nll = train(run, phases=16000, seeds=2, metrics={"nll": NLL(rows)}, records=1)["nll"]
-    assert np.allclose(nll.isel(record=0), 22.18, atol=0.1)
-    assert (nll.isel(record=-1) > 13.862).all() and (nll.isel(record=-1) < 14.8).all()
+    uniform, optimum = 8 * np.log(16), 8 * np.log(8) - 4 * np.log(2)
+    assert np.allclose(nll.isel(record=0), uniform, atol=0.1)
+    assert ((nll.isel(record=-1) > optimum) & (nll.isel(record=-1) < optimum + 0.15 * (uniform - optimum))).all()

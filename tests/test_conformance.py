@@ -70,7 +70,7 @@ def size(tree):
 
 @eqx.filter_jit
 def watch(run, keys):
-    """Every lane's parameters before and after, and at every tick boundary: what the accumulator holds, whether it was updated, the clocks."""
+    """Every lane's parameters before and after, and at every tick boundary: what the accumulator holds, the clocks, the phase."""
 
     def lane(key):
         def body(s, _):
