@@ -26,7 +26,7 @@ except ImportError:
     _native = None
     MISSING = "flexphase was installed without its compiled engines (no C++ compiler was found), so the JAX engine serves."
 
-WIDE = 2048  # weights; beyond that, vectors run along the units instead of the lanes
+WIDE = 512  # weights; beyond that, vectors run along the units instead of the lanes
 SLOTS = 4096  # phases per lane in a block of tape, at most
 
 
@@ -191,9 +191,7 @@ def pack(state: State, arrays: dict[str, np.ndarray], ticks: int) -> State:
     """The state after these ticks."""
     a = arrays
     chain = (a["chain_v"], a["chain_h"]) if state.z.chain else ()
-    noise = (
-        Noise(a["rng"], Params(a["base_W"], a["base_a"], a["base_c"]), a["drive"], a["gathered"]) if state.noise.base else Noise(a["rng"])
-    )
+    wide = (Params(a["base_W"], a["base_a"], a["base_c"]), a["drive"], a["gathered"]) if state.noise.base else ()
     state = state._replace(
         params=Params(a["W"], a["a"], a["c"]), acc=Params(a["acc_W"], a["acc_a"], a["acc_c"]), z=Units(a["v"], a["h"], chain),
         x=a["x"], updates=a["updates"], noise=Noise(a["rng"], *wide), ticks=np.asarray(state.ticks) + np.int32(ticks),
