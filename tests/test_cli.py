@@ -1,14 +1,20 @@
 """The command line in-process: words in, one JSON object on standard output, everything else on standard error."""
 
+import contextlib
 import json
+import os
+import re
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
 from flexphase import NLL, RBM, Optimiser, Record, Rows, Run, bars_and_stripes, cd, train
 from flexphase.cli import COMMANDS, main, parser
+from flexphase.cli.train import METHODS
 
 KEYS = ["method", "rule", "metric", "final", "ticks", "phases", "updates", "seconds", "metric_seconds", "engine", "out"]
 SMALL = ["train", "rbm", "--data", "bas:2", "--hidden", "3", "--length", "2", "--records", "2", "--engine", "jax"]
@@ -119,6 +125,75 @@ def test_a_diverged_seed_is_null_in_strict_json(tmp_path, capsys):
     assert "2 of 2 seeds diverged" in err
 
 
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    """Bars of class 0 and stripes of class 1, 4 x 4."""
+    path = tmp_path_factory.mktemp("data") / "bas.npz"
+    np.savez(path, images=bars_and_stripes(4).reshape(-1, 4, 4), labels=np.repeat([0, 1], 16))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("method", "words", "metric"),
+    [
+        ("boltzmann", ["--data", "bas:2", "--hidden", "2", "--length", "2"], "nll"),
+        ("rbm", ["--hidden", "3", "--length", "2"], "train_error"),
+        ("rbm", ["--data", "bas:5", "--hidden", "21", "--length", "2"], "nll_ais"),
+        ("forward-forward", ["--hidden", "4", "3"], "train_error"),
+        ("equilibrium-propagation", ["--hidden", "3", "--length", "2"], "train_error"),
+    ],
+)
+def test_every_method_trains_from_the_command_line(method, words, metric, labelled, tmp_path, capsys):
+    base = [
+        "train",
+        method,
+        "--data",
+        labelled,
+        *words,
+        "--phases",
+        "8",
+        "--records",
+        "1",
+        "--seeds",
+        "2",
+        "--out",
+        tmp_path / "run",
+        "--json",
+    ]
+    code, out, _ = call(capsys, *base)
+    result = json.loads(out)
+    assert code == 0 and list(result) == KEYS and result["metric"] == metric and len(result["final"]["values"]) == 2
+    assert all(value is not None for value in result["final"]["values"])
+    if metric.endswith("error"):
+        assert 0 <= result["final"]["mean"] <= 1
+    elif method == "rbm":  # hardly trained: AIS must find the NLL of a uniform model, 2 * 2^5 rows of 25 units
+        assert result["final"]["mean"] == pytest.approx(64 * 25 * np.log(2), rel=0.02)
+
+
+def test_class_conditional_samples_hold_the_label_units(labelled, tmp_path, capsys):
+    words = [
+        "train",
+        "rbm",
+        "--data",
+        labelled,
+        "--hidden",
+        "3",
+        "--length",
+        "2",
+        "--phases",
+        "8",
+        "--records",
+        "1",
+        "--out",
+        tmp_path / "run",
+    ]
+    assert call(capsys, *words)[0] == 0
+    assert call(capsys, "sample", tmp_path / "run", "--label", "all", "--rows", "6", "--steps", "2", "--out", tmp_path / "s.png")[0] == 0
+    assert np.array_equal(np.load(tmp_path / "s.npy")[:, 16:], np.eye(2)[[0, 1] * 3])
+    assert call(capsys, "sample", tmp_path / "run", "--label", "1", "--rows", "2", "--steps", "2", "--out", tmp_path / "t.png")[0] == 0
+    assert np.array_equal(np.load(tmp_path / "t.npy")[:, 16:], [[0, 1], [0, 1]])
+
+
 def test_sample_writes_a_picture_and_zeros_and_ones(trained, tmp_path, capsys):
     code, out, _ = call(capsys, "sample", trained, "--rows", "9", "--steps", "3", "--out", tmp_path / "s.png", "--json")
     rows = np.load(tmp_path / "s.npy", allow_pickle=False)
@@ -150,12 +225,15 @@ def test_help_names_every_command_and_true_defaults(capsys, monkeypatch):
     assert main(["--help"]) == 0
     listed = capsys.readouterr().out
     assert all(command in listed for command in ("train", "sample", "plot"))
-    assert main(["train", "rbm", "--help"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    args = parser().parse_args(["train", "rbm"])
-    for name in ("data", "side", "hidden", "rule", "b", "length", "lr", "optimiser", "seeds", "seed", "records", "engine"):
-        after = text.split(f" --{name} ", 2)[-1]
-        assert f"(default: {getattr(args, name)})" in after.split(" --")[0], name
+    for method in METHODS:
+        assert main(["train", method, "--help"]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        defaults = vars(parser().parse_args(["train", method]))
+        told = {name: value for name, value in defaults.items() if value not in (None, False) and name not in ("command", "method", "func")}
+        assert {"data", "rule", "b", "length", "lr", "optimiser", "seeds", "records", "engine"} <= set(told)
+        for name, value in told.items():
+            entry = text.rsplit(f" --{name} ", 1)[1].split(" --")[0]
+            assert f"(default: {value})" in entry, (method, name)
 
 
 def test_start_up_imports_nothing_heavy():
@@ -178,6 +256,50 @@ def test_a_reader_that_goes_away_is_no_error(trained):
     done.stdout.close()
     assert done.wait() == 141 and "Traceback" not in done.stderr.read()
     done.stderr.close()
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_real_signal_ends_a_real_process_and_loses_nothing(sent, tmp_path):
+    words = [
+        "train",
+        "rbm",
+        "--data",
+        "bas:2",
+        "--phases",
+        "10000000",
+        "--records",
+        "1000",
+        "--engine",
+        "jax",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "flexphase", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while process.poll() is None and not (tmp_path / "run" / "checkpoint.npz").exists():
+            time.sleep(0.05)
+        time.sleep(1)
+        process.send_signal(sent)
+        out, err = process.communicate()
+    assert process.returncode == 130 and out == "" and "--resume" in err and "Traceback" not in err, err
+    assert Record.load(tmp_path / "run" / "record.nc").attrs["interrupted"] == 1
+
+
+def test_a_terminal_gets_a_bar_with_rate_time_left_and_the_metric(tmp_path):
+    ours, theirs = os.openpty()
+    words = ["train", "rbm", "--data", "bas:3", "--phases", "3000", "--seeds", "4", "--engine", "jax", "--out", str(tmp_path / "run")]
+    env = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen([sys.executable, "-m", "flexphase", *words], stdout=subprocess.PIPE, stderr=theirs, env=env)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # how Linux says that the other end of a terminal has gone
+        while piece := os.read(ours, 65536):
+            shown += piece
+    os.close(ours)
+    assert process.communicate()[0] == b"" and process.returncode == 0
+    text = shown.decode()
+    assert "ticks/s" in text and "nll " in text and re.search(r"\d+%", text) and re.search(r"\d:\d\d:\d\d", text)
 
 
 def test_commands_are_files_with_add():

@@ -4,7 +4,9 @@ import argparse
 import contextlib
 import json
 import math
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -95,6 +97,19 @@ def run_folder(name: str, parent: str | Path = "runs") -> Path:
     stamp = Path(parent) / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     tries = (stamp.with_name(f"{stamp.name}-{i}") for i in range(2, 1000))
     return stamp if not stamp.exists() else next(p for p in tries if not p.exists())
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """A cluster's polite end (SIGTERM) is taken like Ctrl-C: what was recorded is kept."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

@@ -53,7 +53,7 @@ def model(p: argparse.ArgumentParser, method: str) -> None:
     defaults = METHODS[method]
     group = p.add_argument_group("data and model")
     group.add_argument("--data", default=defaults.data, help="bas, bas:SIDE, digits, mnist, or a .npy, .npz or .csv file")
-    group.add_argument("--side", type=count, default=4, help="side of Bars and Stripes, for --data bas")
+    group.add_argument("--side", type=count, default=4, help="side of Bars and Stripes")
     if method in BERNOULLI:
         words = "number of hidden units" + (" (default: 128 for mnist, else 16)" if defaults.hidden is None else "")
         group.add_argument("--hidden", type=count, default=defaults.hidden, help=words)
@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     about = {"options": options, "command": ["flexphase", *args.words], "picture": data.shape, "classes": task.classes}
     if not (folder / "config.json").exists():
         write(folder / "config.json", about)
-    with common.progress_bar(f"{args.method} {args.rule}") as progress:
+    with common.stoppable(), common.progress_bar(f"{args.method} {args.rule}") as progress:
         record = train(
             task.run, ticks=ticks, seeds=args.seeds, seed=args.seed, metrics=task.metrics, records=args.records,
             engine=args.engine, threads=args.threads, progress=progress, checkpoint=folder / "checkpoint.npz",
