@@ -53,7 +53,7 @@ def test_mixing_of_a_slow_machine_against_its_transition_matrix():
     """Autocorrelation time within 10 % (a window of five of its own lengths biases it by about 1 %); mean and transient with |z| < 4.
     A phase of 200 ticks follows a positive one, which leaves the data, with probability b, else equilibrium (relaxation time 5)."""
     chain, b = rbm(SLOW, b=1e-9), 0.5
-    m = mixing(run(aol(b, 200)), SLOW, -1.0, lanes=256)
+    m = mixing(run(aol(b, 200)), SLOW, -1.0)
     assert m.autocorrelation == pytest.approx(exact_autocorrelation(chain), rel=0.1)
     assert z_score(m.mean, np.linalg.norm(bias.equilibrium(chain)), m.error.mean) < 4
     left = np.zeros(16)
@@ -87,6 +87,7 @@ def test_advice_for_always_on_learning():
     assert "inside the regime" in inside.reasons["regime"]
 
 
+@pytest.mark.slow
 def test_random_lengths_cost_variance():
     """E[T^2] = 2 tau^2 - tau: the square of an always-on term about doubles, so C - |mu-|^2 grows and so does the trace."""
     fixed, random = (plan(run(rule), SLOW) for rule in (aol(0.5, 100), aol_random(0.5, 100)))
@@ -97,6 +98,10 @@ def test_advice_without_always_on_learning():
     advice = plan(run(isd(0.5, 50)), SLOW)
     assert advice.expected["feedback_bias"] == 0 and "no feedback bias" in advice.reasons["regime"]
     assert advice.tau >= 2 * relaxation_time(rbm(SLOW).P)
+
+
+@pytest.mark.slow
+def test_advice_for_other_rules_and_optimisers():
     assert "no b to choose" in plan(run(cd(50)), SLOW).reasons["b"]
     assert "adaptive optimiser" in plan(run(isd(0.5, 50), make=optax.adam), SLOW).reasons["eta"]
 
@@ -122,11 +127,11 @@ def test_command_on_a_run_and_on_words(tmp_path, capsys):
     """The plan of a run's folder is that of its own rule and parameters; the same learner in words is trained first."""
     words = ["rbm", "--data", "bas:2", "--hidden", 3, "--rule", "aol", "--length", 10]
     assert command(capsys, "train", *words, "--phases", 300, "--seeds", 2, "--out", tmp_path / "run")[0] == 0
-    code, out, err = command(capsys, "plan", tmp_path / "run", "--lane", 1, "--lanes", 32, "--json")
+    code, out, err = command(capsys, "plan", tmp_path / "run", "--lane", 1, "--json")
     advice = json.loads(out)
     assert code == 0 and 0 < advice["b"] < 1 and advice["tau"] >= 1 and advice["eta"] > 0
     assert set(advice["reasons"]) == {"b", "tau", "eta", "regime"} and "autocorrelation time" in err
-    code, out, _ = command(capsys, "plan", *words, "--phases", 300, "--lanes", 32, "--json")
+    code, out, _ = command(capsys, "plan", *words, "--phases", 300, "--lanes", 64, "--json")
     assert code == 0 and 0 < json.loads(out)["b"] < 1
 
 

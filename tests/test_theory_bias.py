@@ -117,8 +117,14 @@ def test_equilibrium_is_the_boltzmann_distribution():
     assert stationary(boltzmann((W, bias_)).P) == pytest.approx(p / p.sum(), abs=1e-12)
 
 
-@pytest.mark.parametrize("geometric", [False, True])
-@pytest.mark.parametrize("name", ["RBM 2x2", "Boltzmann machine 2+1", "slow RBM 2x2"])
+@pytest.mark.parametrize(
+    "name, geometric",
+    [("RBM 2x2", False), ("slow RBM 2x2", False), ("Boltzmann machine 2+1", True)]
+    + [
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in [("RBM 2x2", True), ("slow RBM 2x2", True), ("Boltzmann machine 2+1", False)]
+    ],
+)
 def test_simulated_feedback_meets_the_exact_coefficient(name, geometric):
     """Theorem 1: exponent 2 in eta within 0.15, and the coefficient of eta^2 with |z| < 4."""
     claims = list(simulated_claims(WALKS[name], "", geometric))
@@ -145,7 +151,7 @@ def test_exponents_of_theorem_1_and_the_open_question(walk, geometric):
     assert any("below the relaxation time" in s for s in claims) == (relaxation_time(walk.chain.P) > 8)
 
 
-@pytest.mark.parametrize("geometric", [False, True])
+@pytest.mark.parametrize("geometric", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_exponents_of_theorem_2_on_equilibrium_propagation(geometric):
     learner = next(item for item in learners() if item.name.startswith("equilibrium"))
     claims = list(theorem_2(learner, "", geometric))

@@ -45,15 +45,19 @@ def _gap(method: Any, params: Any, at: Starts, keys: Key, sign: Array, rate: Arr
     frozen, unravel = ravel_pytree(params)
 
     def lane(key: Key, at: Starts) -> Array:
+        def term(moved: Array, z: Any, k: Key) -> tuple[Any, Array]:
+            now = unravel(frozen - moved)
+            z = method.step(k, now, z, at.x, sign)
+            return z, ravel_pytree(method.grad(now, z, at.x, sign))[0]
+
         def tick(t: Array, carry: tuple) -> tuple:
-            moved, z, z0, total = carry  # `moved` apart from theta: a small sum beside a large number would lose digits
-            k, now = jax.random.fold_in(key, t), unravel(frozen - moved)
-            z, z0 = method.step(k, now, z, at.x, sign), method.step(k, params, z0, at.x, sign)
-            g, g0 = (ravel_pytree(method.grad(p, state, at.x, sign))[0] for p, state in ((now, z), (params, z0)))
-            return moved + rate * g, z, z0, total + q**t * (g - g0)
+            moved, z, total = carry  # `moved` apart from theta: a small sum beside a large number would lose digits
+            z, (g, g_frozen) = jax.vmap(term, (0, 0, None))(jnp.stack([moved, zero]), z, jax.random.fold_in(key, t))
+            return moved + rate * g, z, total + q**t * (g - g_frozen)
 
         zero = jnp.zeros_like(frozen)
-        return rate * jax.lax.fori_loop(0, ticks, tick, (zero, at.z, at.z, zero))[-1]
+        both = jax.tree.map(lambda a: jnp.stack([a, a]), at.z)
+        return rate * jax.lax.fori_loop(0, ticks, tick, (zero, both, zero))[-1]
 
     return jax.vmap(lane)(keys, at)
 

@@ -59,8 +59,8 @@ def length_moments(ax: Any, phases: int = 200_000) -> None:
     for k, line in zip((1, 2, 3), LINES, strict=False):
         ax.plot(tau, lengths.moment(k, tau) / tau**k, line, color=BLUE, label=f"E[T$^{k}$] / τ$^{k}$")
     some = np.array([1.5, 5, 20, 100])
+    drawn = [np.asarray(tape(Phases(Alternating(), Geometric(t)), jax.random.key(0), phases).ticks, float) for t in some]
     for k in (1, 2, 3):
-        drawn = [np.asarray(tape(Phases(Alternating(), Geometric(t)), jax.random.key(0), phases).ticks, float) for t in some]
         ax.errorbar(some, [np.mean(T**k) / t**k for T, t in zip(drawn, some, strict=True)],
                     [2 * np.std(T**k) / t**k / phases**0.5 for T, t in zip(drawn, some, strict=True)],
                     fmt="o", color=PALETTE[1], markersize=4, capsize=2, label="simulated" if k == 1 else None)  # fmt: skip

@@ -84,10 +84,12 @@ def _gaps(method: Any, params: Any, at: Starts, settled: Any, keys: Key, sign: A
 
     def lane(key: Key, at: Starts, settled: Any) -> Array:
         def both(t: Array, carry: tuple) -> tuple:
-            (young, g), (old, g_old) = (_move(method, params, key, -1 - t, z, at.x, sign, look) for z in carry[:2])
-            return young, old, carry[2] + g - g_old
+            move = lambda z: _move(method, params, key, -1 - t, z, at.x, sign, look)  # noqa: E731
+            z, (young, old) = jax.vmap(move)(carry[0])
+            return z, carry[1] + young - old
 
-        return jax.lax.fori_loop(0, ticks, both, (at.z, settled, jnp.zeros(len(look))))[2]
+        pair = jax.tree.map(lambda a, b: jnp.stack([a, b]), at.z, settled)
+        return jax.lax.fori_loop(0, ticks, both, (pair, jnp.zeros(len(look))))[1]
 
     repeated = jax.vmap(lambda key, a, b: jax.vmap(lane, (0, None, None))(jax.random.split(key, REPEATS), a, b).mean(0))
     return repeated(keys, at, settled)

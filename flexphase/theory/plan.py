@@ -59,7 +59,8 @@ def plan(run: Run, params: Any, *, loss: float = 0.05, bias: float = 0.1, phases
     """Advise b, tau and eta for `run` at `params`.
 
     `bias` is the share of a phase's update that its bias may have; `loss` what the noise of the updates may cost in the long run, in units
-    of the loss per sample (nats for a Boltzmann machine): near a minimum SGD ends eta Tr(cov) / 4 above it, whatever the curvature.
+    of the loss per sample (nats for a Boltzmann machine): near a quadratic minimum SGD with unbiased estimates ends eta Tr(cov) / 4 above
+    it, whatever the curvature. Where the landscape is not quadratic it costs more (an example is in docs/theory.md): eta is a ceiling.
     """
     for name, value in (("loss", loss), ("bias", bias)):
         if not (np.isfinite(value) and value > 0):
@@ -133,7 +134,9 @@ def advise_tau(run: Run, memory: Memory, bias: float) -> tuple[int, str]:
 
 def advise_eta(run: Run, variance: float, feedback: float, tau: int, loss: float, bias: float) -> tuple[float, str]:
     limits = {
-        f"noise, Tr cov = {variance:.4g}, costs eta Tr/4 = {loss:g} in loss at this eta": 4 * loss / variance if variance > 0 else np.inf
+        f"noise, Tr cov = {variance:.4g}, costs at least eta Tr/4 = {loss:g} in loss at this eta": 4 * loss / variance
+        if variance > 0
+        else np.inf
     }
     if learns_always(run):
         limits[f"the feedback bias, {feedback:.3g} eta of an update, reaches {bias:.0%} at this eta"] = (
