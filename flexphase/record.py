@@ -73,7 +73,8 @@ class Record:
         try:
             with xr.open_dataset(path, engine="h5netcdf") as ds:
                 ds.load()
-                ds.attrs["config"], ds.attrs["metrics"]
+            if not {"config", "metrics"} <= ds.attrs.keys():
+                raise ValueError("it has no configuration")
         except FileNotFoundError:
             raise ValueError(f"there is no record at {path}.") from None
         except (OSError, KeyError, ValueError) as error:

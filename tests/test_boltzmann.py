@@ -123,7 +123,7 @@ def test_learning_keeps_the_weights_symmetric_and_masked(start):
 
 
 def test_lateral_weights_learn_bars_and_stripes():
-    """2x2: a uniform model scores 8 log 16, the optimum is 8 log 8 - 4 log 2 (closed forms, summed over 8 rows). 85 % of the way is asked."""
+    """2x2: a uniform model scores 8 log 16, the optimum is 8 log 8 - 4 log 2 (closed forms, summed over 8 rows). 85 % of the way."""
     rows = bars_and_stripes(2)
     run = Run(BoltzmannMachine(4, 3), *cd(10), Rows(rows), Optimiser(0.1))
     nll = train(run, phases=16000, seeds=2, metrics={"nll": NLL(rows)}, records=1)["nll"]
