@@ -33,6 +33,8 @@ struct RbmJob {
     const float* eta;       // (lanes)
     const uint32_t* data;   // (1 or lanes, rows, words): bits
     int64_t data_stride;    // words from one lane's data to the next, 0 where shared
+    // Boltzmann machines only: the order of the units in a sweep, and to whom unit i is joined: joined[first[i]] .. joined[first[i + 1] - 1].
+    const int32_t *order, *first, *joined;
     const float* noise;     // (ticks, lanes, visible + hidden), or null: draw
 };
 
@@ -53,5 +55,6 @@ struct WideKernel {
 struct Kernels {
     const char* name;
     const WideKernel* wide;
+    const SmallKernel* machine;  // three, like small
     SmallKernel small[3];  // widths 4, 8, 16, as far as the registers go; the rest is empty
 };

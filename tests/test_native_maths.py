@@ -13,6 +13,7 @@ from flexphase.core import JaxEngine, _start
 from flexphase.engines import native
 from flexphase.estimators import isd
 from flexphase.lanes import lanes
+from flexphase.methods.boltzmann import BoltzmannMachine, lattice
 
 pytestmark = pytest.mark.skipif(bool(native.MISSING), reason="built without a compiler")
 
@@ -42,15 +43,24 @@ class OneOf(eqx.Module):
         return jax.tree.map(lambda *parts: jnp.stack([jnp.asarray(p, parts[0].dtype) for p in parts])[self.which], *drawn), state
 
 
-def experiment(size, estimator, start, visible_bias=True):
+def over_processes(method, data, estimator):
     """Lanes: every process that goes with the estimator."""
-    visible, hidden = size
-    data = np.random.default_rng(visible).integers(0, 2, (5, visible))
-    method = fp.RBM(visible, hidden, visible_bias=visible_bias, negative_start=start, scale=0.3)
     processes = ALTERNATING + (RANDOM if ESTIMATORS[estimator].local else ())
     source, optimiser = fp.Rows(data), fp.Optimiser(0.05)
     make = lambda which: fp.Run(method, OneOf(jnp.int32(which), processes), ESTIMATORS[estimator], source, optimiser)  # noqa: E731
     return lanes(fp.grid(make, which=range(len(processes))), 1, 3)
+
+
+def experiment(size, estimator, start, visible_bias=True):
+    visible, hidden = size
+    data = np.random.default_rng(visible).integers(0, 2, (5, visible))
+    return over_processes(fp.RBM(visible, hidden, visible_bias=visible_bias, negative_start=start, scale=0.3), data, estimator)
+
+
+def machine(sweep, estimator, start):
+    mask = lattice(3, 4) if sweep == "chequerboard" else None
+    data = np.random.default_rng(1).integers(0, 2, (5, 7))
+    return over_processes(BoltzmannMachine(7, 5, mask=mask, sweep=sweep, negative_start=start, scale=0.3), data, estimator)
 
 
 @jax.jit
@@ -79,7 +89,7 @@ def compare(monkeypatch, every, pieces=(1, 7, 192)):
         noise = noise_of(theirs.key, int(theirs.ticks[0]) + jnp.arange(ticks), jnp.zeros(theirs.z.v.shape[1] + theirs.z.h.shape[1]))
         theirs = JaxEngine().advance(every, theirs, ticks, lambda n: None)
         for regime, state in ours.items():
-            ours[regime] = native.advance(every, state, ticks, lambda n: None, threads=1, noise=np.asarray(noise))
+            ours[regime] = native.Boltzmann(1).advance(every, state, ticks, lambda n: None, np.asarray(noise))
             assert_same(ours[regime], theirs, f"after {ticks} more ticks, {regime} regime")
 
 
@@ -106,3 +116,13 @@ def test_same_states_and_parameters(monkeypatch, size, estimator, start):
 def test_without_visible_bias(monkeypatch):
     every = experiment((3, 5), "always_on", "carry", visible_bias=False)
     compare(monkeypatch, every, (20,))
+
+
+@pytest.mark.parametrize("sweep", ["sequential", "chequerboard"])
+@pytest.mark.parametrize(
+    ("estimator", "start"),
+    [("two_term", "data"), ("isd", "persistent"), ("always_on", "random"), pytest.param("always_on", "data", marks=pytest.mark.slow)],
+)
+def test_boltzmann_machine(monkeypatch, sweep, estimator, start):
+    """With lateral weights, and the JAX engine's numbers again."""
+    compare(monkeypatch, machine(sweep, estimator, start))

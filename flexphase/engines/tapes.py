@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..core import Phase, State, phase_keys
+from ..core import Phase, phase_keys
 from ..data.sources import pick
 from ..lanes import Lanes
 
@@ -44,8 +44,11 @@ def weigh(estimator: Any, phase: Phase) -> tuple[Array, Array]:
 
 
 @eqx.filter_jit
-def draw(lanes: Lanes, state: State, slots: int, rows: int, noise: int) -> Tape:
-    """The present phase and the next `slots` - 1 of every lane, with `noise` uniform numbers for the start of each."""
+def draw(lanes: Lanes, at: tuple[Any, Any, Phase, Any], slots: int, rows: int, noise: int) -> Tape:
+    """The present phase and the next `slots` - 1 of every lane, with `noise` uniform numbers for the start of each.
+
+    `at` is where the lanes are: their key, phases, phase and process of State.
+    """
 
     def one(run: Any, key: Array, number: Array, phase: Phase, process: Any) -> Tape:
         start = number + (phase.left > 0)
@@ -66,7 +69,7 @@ def draw(lanes: Lanes, state: State, slots: int, rows: int, noise: int) -> Tape:
             jax.tree.map(lambda e: before(jnp.zeros(noise), e), enter),
         )  # fmt: skip
 
-    return lanes.vmap(one, state.key, state.phases, state.phase, state.process)
+    return lanes.vmap(one, *at)
 
 
 def reach(tape: Tape, left: np.ndarray) -> int:
