@@ -3,6 +3,8 @@
 import errno
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -58,6 +60,9 @@ def test_words_that_are_no_command(words, says, capsys):
         ("--seeds", "1.5", "whole number"),
         ("--seed", "-1", "whole number"),
         ("--seed", "99999999999999999999", "seed"),
+        ("--seeds", "1e9", "memory"),
+        ("--hidden", "1e11", "memory"),
+        ("--records", "1e10", "memory"),
         ("--phases", "0", "at least 1"),
         ("--phases", "1e300", "ticks"),
         ("--phases", "9" * 5000, "finite"),
@@ -154,6 +159,14 @@ def test_a_full_disk_is_one_line_and_what_was_there_stays(tmp_path, capsys, monk
     assert [p.name for p in (tmp_path / "run").iterdir()] == ["config.json"]
     monkeypatch.setattr(np, "savez", real)
     assert main([*words, "--resume"]) == 0
+
+
+def test_closed_streams_are_no_fault(tmp_path):
+    words = f"{sys.executable} -m flexphase sample {tmp_path} --json"
+    done = subprocess.run(["sh", "-c", f"{words} >&-"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "no record.nc" in done.stderr
+    done = subprocess.run(["sh", "-c", f"{words} 2>&-"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stdout == ""
 
 
 def test_records_that_are_none(tmp_path, capsys):

@@ -52,13 +52,16 @@ def parser() -> argparse.ArgumentParser:
 def fail(error: BaseException, code: int) -> int:
     if os.environ.get("FLEXPHASE_DEBUG") == "1":
         raise error
-    text = one_line(error) if isinstance(error, ADVICE) and str(error) else one_line(f"{type(error).__name__}: {error}")
-    print(f"flexphase: {text}", file=sys.stderr)
+    text = str(error) if isinstance(error, ADVICE) else ""
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    print(f"flexphase: {one_line(text or f'{type(error).__name__}: {error}')}", file=sys.stderr)
     return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115 (a closed one is None)
     try:
         args = parser().parse_args(argv)
         args.words = list(sys.argv[1:] if argv is None else argv)

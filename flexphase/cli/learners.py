@@ -1,6 +1,7 @@
 """From options to a run and its metrics, method by method."""
 
 import argparse
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from jax import Array
 from ..ais import ais
 from ..checks import matrix
 from ..classification import ForwardForwardError, FreeEnergyError
-from ..core import Optimiser, Run
+from ..core import Optimiser, Run, init
 from ..data import LabelContrast, Rows, append_labels, binarise
 from ..likelihood import ENUMERABLE, NLL
 from ..methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
@@ -76,6 +77,17 @@ def ticks(args: argparse.Namespace, process: Any) -> int:
         return args.updates
     phases = args.updates * (2 if args.rule in TWO_TERM else 1) if args.updates else args.phases or 20_000
     return round(phases * float(process.mean_length))
+
+
+def fits_in_memory(run: Run, seeds: int, records: int) -> None:
+    """Refuse what would bring the machine down; states are copied while they move, hence the factor."""
+    state = jax.eval_shape(lambda key: init(run, key), jax.random.key(0))
+    need = 4 * seeds * (3 * sum(leaf.size for leaf in jax.tree.leaves(state)) + 5 * records)
+    have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if need > have:
+        raise ValueError(
+            f"this needs about {need / 1e9:.3g} GB of memory and the machine has {have / 1e9:.3g}; take fewer seeds, units or records."
+        )
 
 
 def zeros_and_ones(args: argparse.Namespace, images: np.ndarray) -> np.ndarray:

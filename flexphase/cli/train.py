@@ -115,6 +115,7 @@ def run(args: argparse.Namespace) -> int:
     task = learners.MAKE[args.method](args, data)
     ticks = budget(1, learners.ticks(args, task.run.process), None)
     pick(args.engine, task.run, args.threads)  # what has to be refused is refused before a folder is made
+    learners.fits_in_memory(task.run, args.seeds, args.records)
     lanes(task.run, args.seeds, args.seed)
     folder = common.fresh_folder(args.out or common.run_folder(f"{args.method}-{data.name}-{args.rule}"), args.resume)
     options = {k: v for k, v in vars(args).items() if k not in ("func", "command", "words", "json", "resume", "out")}
