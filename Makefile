@@ -29,14 +29,8 @@ lint: install  ## ruff and pyright
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 
-BAS := $(BIN)/flexphase train rbm --data bas --hidden 16 --no-visible-bias --seeds 8 --resume
-
-reproduce: install  ## the RBM on Bars and Stripes under CD, ISD, AoL and AoL random T: a figure and a table (OUT=folder)
-	$(BAS) --rule cd --length 100 --lr 0.005 --phases 200000 --out $(OUT)/cd
-	$(BAS) --rule isd --length 100 --lr 0.005 --phases 100000 --out $(OUT)/isd
-	$(BAS) --rule aol --length 100 --lr 0.005 --phases 100000 --out $(OUT)/aol
-	$(BAS) --rule aol-random --length 150 --lr 0.005 --phases 100000 --out $(OUT)/aol-random
-	$(BIN)/flexphase plot $(addprefix $(OUT)/,cd isd aol aol-random) --out $(OUT)/figure.png --table $(OUT)/table.csv --force
+reproduce: install  ## every figure of the paper at small size, real MNIST included, with a report (OUT=folder)
+	$(BIN)/flexphase reproduce all --quick --out $(OUT) --resume
 
 readme: install  ## run the README's example; its figure goes to docs/figures
 	sed -n '/^```python/,/^```/{/^```/d;p}' README.md | (cd docs/figures && $(CURDIR)/$(BIN)/python -)

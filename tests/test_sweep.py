@@ -97,6 +97,16 @@ def test_two_processes_give_the_same_bits(reference, tmp_path):
         same_bits(collect(small(), folder), reference)
 
 
+def test_the_compiled_engine_gives_the_same_bits_whatever_the_processes_and_threads(tmp_path):
+    """One process has all cores as threads, two have a share each."""
+    sweep, found = small(ticks=20_000, engine="auto", lanes=10), []
+    for workers in (1, 2):
+        with RunFolder(tmp_path / str(workers), {}) as folder:
+            execute([sweep], folder, Local(workers))
+            found.append(collect(sweep, folder))
+    same_bits(*found)
+
+
 def test_an_error_in_a_chunk_is_one_sentence(tmp_path):
     bad = Sweep("bad", BUILD, METRICS, cells(name="isd", length=5, eta=0.1, b=1.5, ticks=10), seeds=1)
     with RunFolder(tmp_path / "run", {}) as folder, pytest.raises(ChunkError, match="must lie strictly between 0 and 1"):

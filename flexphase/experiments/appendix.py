@@ -24,7 +24,7 @@ ERRORS = {"free_energy_error": "exact, by free energy", "sampled_error": "from s
 
 def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     grid = cells(eta=ETA, b=size["bs"], length=LENGTH, shown=size["shown"], ticks=LENGTH * size["phases"])
-    return {"rbm": Sweep("appendix", *MACHINE, grid, size["seeds"], records=size["records"], lanes=5, cost=100)}
+    return {"rbm": Sweep("appendix", *MACHINE, grid, size["seeds"], records=size["records"], lanes=5, cost=60)}
 
 
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:

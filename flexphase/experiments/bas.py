@@ -11,7 +11,7 @@ from ..rules import Rule, aol, aol_random, cd, isd
 
 SIDE, HIDDEN = 4, 16
 BUILD, METRICS = f"{__name__}:build", f"{__name__}:metrics"
-LABEL = "negative log-likelihood (nats, sum over 32 rows)"
+LABEL = "NLL (nats, sum over 32 rows)"
 UNTRAINED = 354.891  # NLL of a uniform model, summed over the 32 rows, in nats: 32 * 16 * log 2
 OPTIMUM = 108.131  # NLL of the data's own distribution
 

@@ -16,7 +16,7 @@ DATA = None
 PLAIN = ("rbm", 16, 16)  # the loop that the authors' way is timed with
 LOW, HIGH = 0.001, 0.04  # the paper's line search
 SIZES = {
-    "quick": {"steps": 20_000, "cd1_steps": 500_000, "rates": 5, "seeds": 6},
+    "quick": {"steps": 30_000, "cd1_steps": 3_000_000, "rates": 5, "seeds": 6},
     "full": {"steps": 100_000, "cd1_steps": 10_000_000, "rates": 10, "seeds": 10},
 }
 RULES = {  # name on the page: (rule, length, ticks per step, the clock that the paper calls a step)

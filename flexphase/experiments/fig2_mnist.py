@@ -28,7 +28,7 @@ SIZES = {
 def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     shared = {"eta": learning_rates(LOW, HIGH, size["rates"]), "shown": size["shown"]}
     grid = [cell for name, ticks in TICKS.items() for cell in cells(name=name, ticks=ticks * size["updates"], **shared)]
-    return {"network": Sweep("fig2-mnist", *NETWORK, grid, size["seeds"], records=size["records"], lanes=4, cost=3000)}
+    return {"network": Sweep("fig2-mnist", *NETWORK, grid, size["seeds"], records=size["records"], lanes=4, cost=2000)}
 
 
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
