@@ -17,7 +17,7 @@ from flexphase.methods.rbm import Params
 from flexphase.rules import aol, aol_random, cd, isd
 from flexphase.theory import bias
 from flexphase.theory.chains import rbm, relaxation_time, stationary
-from flexphase.theory.mixing import autocorrelation, mixing
+from flexphase.theory.mixing import autocovariance, integrated, mixing
 from flexphase.theory.plan import plan
 from flexphase.theory.variance import trace_isd
 
@@ -34,11 +34,11 @@ def test_autocorrelation_of_known_processes():
     """White noise: 1. AR(1) with coefficient r: (1 + r) / (1 - r), within 10 % from 160,000 values. Constant: 1."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20_000, 8))
-    assert autocorrelation(x) == pytest.approx(1, rel=0.1)
+    assert integrated(autocovariance(x)) == pytest.approx(1, rel=0.1)
     for t in range(1, len(x)):
         x[t] += 0.9 * x[t - 1]
-    assert autocorrelation(x) == pytest.approx(19, rel=0.1)
-    assert autocorrelation(np.zeros((64, 4))) == 1
+    assert integrated(autocovariance(x)) == pytest.approx(19, rel=0.1)
+    assert integrated(autocovariance(np.zeros((64, 4)))) == 1
 
 
 def exact_autocorrelation(chain):

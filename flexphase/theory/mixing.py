@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 from ..core import Key, Run
 from .frozen import Starts, starts
 
-DIRECTIONS = 64  # parameters in more dimensions are seen through this many random projections, which keep squared lengths on average
+DIRECTIONS = 32  # parameters in more dimensions are seen through this many random projections, which keep squared lengths on average
 
 REPEATS = 16  # pairs of phases that share their beginnings
 
@@ -38,15 +38,16 @@ def mixing(run: Run, params: Any, sign: float, *, ticks: int = 1024, lanes: int 
     keys = jax.random.split(jax.random.key(seed + 1), lanes)
     look = directions(params)
     g, settled = _watch(run.method, params, at, keys, jnp.float32(sign), look, ticks)
-    late = np.asarray(g, float)[ticks // 2 :]
-    own = late.mean(0)  # (lanes, directions)
-    memory = autocorrelation(late - (own if sign > 0 else own.mean(0)))
+    late = np.asarray(g)[ticks // 2 :].transpose(1, 0, 2)  # (lanes, ticks, directions)
+    own = late.mean(1, dtype=float)  # (lanes, directions)
+    centre = own if sign > 0 else np.broadcast_to(own.mean(0), own.shape)  # a clamped chain has an equilibrium of its own
+    covariance = np.stack([autocovariance(lane - c) for lane, c in zip(late, centre, strict=True)])
+    memory = integrated(covariance.mean(0))
     beyond = jnp.int32(min(ticks, np.ceil(10 * memory)))  # after ten autocorrelation times there is only noise
     gaps = np.asarray(_gaps(run.method, params, at, settled, keys, jnp.float32(sign), look, beyond), float)
 
     def summary(kept: np.ndarray) -> tuple[float, float, float]:
-        centre = own[kept] if sign > 0 else own[kept].mean(0)  # a clamped chain has a stimulus, hence an equilibrium, of its own
-        return square(own[kept]), autocorrelation(late[:, kept] - centre), square(gaps[kept])
+        return square(own[kept]), integrated(covariance[kept].mean(0)), square(gaps[kept])
 
     everyone = np.arange(lanes)
     left_out = np.array([summary(np.delete(everyone, group)) for group in np.array_split(everyone, min(lanes, 16))])
@@ -110,13 +111,19 @@ def root_error(square: float, error: float) -> float:
     return float(error / (2 * np.sqrt(max(square, error / 4)))) if error > 0 else 0.0
 
 
-def autocorrelation(x: np.ndarray) -> float:
-    """Integrated autocorrelation time along the first axis, pooled over the others; the sum stops at five times its own value (Sokal)."""
+def autocovariance(x: np.ndarray) -> np.ndarray:
+    """At every lag along the first axis, summed over the second; x has mean zero."""
     n = len(x)
-    power = np.abs(np.fft.rfft(x.reshape(n, -1), 2 * n, axis=0)) ** 2
-    covariance = np.fft.irfft(power.sum(1))[:n] / np.arange(n, 0, -1)
-    if covariance[0] <= 1e-12 * (1 + np.abs(x).max() ** 2):
-        return 1.0  # nothing moves: deterministic dynamics at their fixed point
+    power = (np.abs(np.fft.rfft(x, 2 * n, axis=0)) ** 2).sum(1)
+    covariance = np.fft.irfft(power)[:n] / np.arange(n, 0, -1)
+    still = covariance[0] <= 1e-12 * (1 + np.abs(x).max() ** 2)  # nothing moves: deterministic dynamics at their fixed point
+    return np.zeros(n) if still else covariance
+
+
+def integrated(covariance: np.ndarray) -> float:
+    """The autocorrelation time, 1 + 2 sum_k rho_k; the sum stops at five times its own value (Sokal)."""
+    if covariance[0] == 0:
+        return 1.0
     time = 2 * np.cumsum(covariance / covariance[0]) - 1
-    stop = np.flatnonzero(np.arange(n) >= 5 * time)
+    stop = np.flatnonzero(np.arange(len(time)) >= 5 * time)
     return float(max(time[stop[0] if len(stop) else -1], 1.0))

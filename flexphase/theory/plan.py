@@ -14,7 +14,7 @@ from .mixing import Mixing, mixing, root, square
 from .moments import moments
 from .variance import Moments, best_b, mean_square, saving, trace_isd, trace_two_term
 
-LONGEST = 16384  # ticks of a phase that are watched at most
+LONGEST = 4096  # ticks of a phase that are watched at most
 SIGNS = (1.0, -1.0)
 
 
