@@ -16,7 +16,7 @@ DATA = fetch_mnist
 PLAIN = ("rbm", VISIBLE, HIDDEN)
 ETA, LENGTH, UNTRAINED = 0.005, 200, 0.9
 SIZES = {
-    "quick": {"phases": 2_000, "seeds": 3, "bs": [0.2, 0.35, 0.5, 0.65, 0.8], "shown": 1000, "records": 4},
+    "quick": {"phases": 6_000, "seeds": 3, "bs": [0.2, 0.35, 0.5, 0.65, 0.8], "shown": 1000, "records": 6},
     "full": {"phases": 40_000, "seeds": 5, "bs": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9], "shown": 10_000, "records": 10},
 }
 ERRORS = {"free_energy_error": "exact, by free energy", "sampled_error": "from samples of the label units (the paper's)"}
