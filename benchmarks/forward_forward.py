@@ -23,6 +23,7 @@ from flexphase.classification import ForwardForwardError
 from flexphase.core import JaxEngine, _start
 from flexphase.data import LabelContrast, mnist
 from flexphase.engines.forward_forward import ForwardForward as Native
+from flexphase.engines.native import cores
 from flexphase.lanes import lanes
 from flexphase.methods import ForwardForward
 
@@ -60,10 +61,11 @@ class Ours:
 class Torch:
     """As one would write it: a Linear and an Adam for each layer, the loss on its goodness, inputs detached."""
 
-    def __init__(self, rule, data):
+    def __init__(self, rule, data, threads):
         import torch
 
         torch.manual_seed(0)
+        self.threads = threads
         self.torch, self.rule, self.rng = torch, rule, np.random.default_rng(0)
         self.images, self.labels = torch.from_numpy(np.array(data[0])), np.asarray(data[1])
         self.layers = [torch.nn.Linear(*shape) for shape in itertools.pairwise(SIZES)]
@@ -79,6 +81,7 @@ class Torch:
         return x
 
     def updates(self, n):
+        self.torch.set_num_threads(self.threads)
         for _ in range(n):
             row = self.rng.integers(len(self.labels))
             signs = [1, -1] if self.rule == "two-term" else [1 if self.rng.random() < B else -1]
@@ -136,8 +139,9 @@ def in_turns(contestants, updates, repeats):
     for _ in range(repeats):
         for name, contestant in contestants.items():
             began = time.perf_counter()
-            contestant.updates(updates[name])
-            best[name] = min(best[name], (time.perf_counter() - began) / updates[name])
+            n = updates.get(name, 50)
+            contestant.updates(n)
+            best[name] = min(best[name], (time.perf_counter() - began) / n)
     return best
 
 
@@ -153,7 +157,7 @@ def main():
         native = Ours(rule, Native(args.threads), train)
         contestants = {"native": native, "jax": Ours(rule, JaxEngine(), train)}
         if find_spec("torch"):
-            contestants["PyTorch"] = Torch(rule, train)
+            contestants |= {f"PyTorch, {n} threads": Torch(rule, train, n) for n in {1, cores(None)}}
         else:
             print("PyTorch is left out, for it is not installed: pip install torch==2.13.0")
         errors = {}
@@ -161,11 +165,11 @@ def main():
             contestant.updates(args.updates)
             errors[name] = contestant.error(some)
         contestants["Adam alone, C"] = AdamAlone()
-        best = in_turns(contestants, {"native": 2000, "jax": 100, "PyTorch": 50, "Adam alone, C": 100}, args.repeats)
+        best = in_turns(contestants, {"native": 2000, "jax": 100, "Adam alone, C": 100}, args.repeats)
         print(f"{rule}: one update")
         for name, seconds in best.items():
             error = f"test error after {args.updates} updates {100 * errors[name]:.1f} %" if name in errors else ""
-            print(f"  {name:14s} {1e6 * seconds:8.0f} us   native / {name}: {best['native'] / seconds:6.3f}   {error}")
+            print(f"  {name:18s} {1e6 * seconds:8.0f} us   native / {name}: {best['native'] / seconds:6.3f}   {error}")
         evaluate = {"10,000 test images": test, "2,000 test images": some}
         for name, images in evaluate.items():
             metric, began = ForwardForwardError(*images), time.perf_counter()

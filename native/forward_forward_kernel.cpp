@@ -426,12 +426,15 @@ void scores(const FFScores& job, int64_t lane, int64_t begin, int64_t end, const
             for (int64_t l = 1; l < job.layers; l++) {
                 const int64_t below = padded(job.layer[l - 1].units), wide = padded(job.layer[l].units);
                 w += (job.layer[l - 1].inputs + 1) * below;
-                int64_t count = 0;
-                for (int64_t j = 0; j < job.layer[l].inputs; j++) {
-                    bool any = false;
-                    for (int k = 0; k < kLabels; k++) h[count * kLabels + k] = a[k * below + j], any |= a[k * below + j] != 0;
-                    unit[count] = (int32_t)j, count += any;
+                for (int64_t j = 0; j < below; j += N) {  // which units answer to any label
+                    F any = load(a + j);
+                    for (int k = 1; k < kLabels; k++) any += load(a + k * below + j);
+                    store(next + j, any);
                 }
+                int64_t count = 0;
+                for (int64_t j = 0; j < job.layer[l].inputs; j++) unit[count] = (int32_t)j, count += next[j] != 0;
+                for (int64_t n = 0; n < count; n++)
+                    for (int k = 0; k < kLabels; k++) h[n * kLabels + k] = a[k * below + unit[n]];
                 int64_t j = 0;
                 for (; j + kColumns * N <= wide; j += kColumns * N) gather_labels<kColumns>(count, unit, h, w + j, wide, next + j);
                 for (; j < wide; j += N) gather_labels<1>(count, unit, h, w + j, wide, next + j);

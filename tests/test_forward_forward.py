@@ -14,7 +14,7 @@ from flexphase.data.sources import Shown
 from flexphase.methods import ForwardForward
 from flexphase.methods.forward_forward import goodness, label_scores, normalise, respond
 
-METHOD = ForwardForward((20, 12, 9, 7), classes=4, threshold=0.3)
+METHOD = ForwardForward((20, 12, 9, 7), classes=4, threshold=0.3, scale=0.25)
 
 
 @pytest.fixture(scope="module")
