@@ -1,5 +1,6 @@
 """Who runs the chunks: local processes, or a Dask cluster. Both rerun the chunks of a worker that dies."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -114,8 +115,9 @@ class Dask:
         except ImportError:
             raise ValueError('running on Dask needs dask.distributed: pip install "flexphase[dask]".') from None
         try:
+            asyncio.run(_knock(address, timeout))
             self.client = distributed.Client(address, timeout=timeout, set_as_default=False)  # type: ignore[no-untyped-call]
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, TimeoutError) as error:
             raise ValueError(f"no Dask scheduler answers at {address} ({_line(error)}).") from None
 
     def run(self, tasks: Sequence[str]) -> Iterator[str | None]:
@@ -144,6 +146,14 @@ class Dask:
 
     def close(self) -> None:
         self.client.close()
+
+
+async def _knock(address: str, timeout: float) -> None:
+    """Does a scheduler answer? A client of its own would wait for ever at a port where something listens and says nothing."""
+    from distributed.comm import connect
+
+    comm = await asyncio.wait_for(connect(address, timeout=timeout), timeout)
+    await comm.close()
 
 
 def _line(error: BaseException) -> str:
