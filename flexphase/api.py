@@ -15,7 +15,7 @@ from .rules import aol, aol_random, cd, isd
 from .theory.moments import moments
 from .theory.plan import plan
 
-__all__ = [
+__all__ = [  # noqa: RUF022
     # data and stimuli
     "bars_and_stripes", "digits", "mnist", "binarised_mnist", "binarise", "overlay", "append_labels", "Rows", "LabelContrast",
     # phases
@@ -28,4 +28,4 @@ __all__ = [
     "Phase", "Process", "Method", "Source", "Estimator", "Optimiser", "Run", "State", "tick", "grid", "Grid", "train",
     # what is measured
     "Record", "NLL", "log_z", "bracket", "ForwardForwardError", "FreeEnergyError", "SampledError", "moments", "plan",
-]  # fmt: skip  # noqa: RUF022
+]  # fmt: skip
