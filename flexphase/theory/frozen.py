@@ -59,11 +59,12 @@ def repeated(z: Any, x: Any, lanes: int) -> Starts:
     return Starts(*jax.tree.map(lambda a: jnp.broadcast_to(a, (lanes, *jnp.shape(a))), (z, x)))
 
 
-def starts(run: Run, params: Any, sign: float, *, lanes: int = 64, settle: int = 20, seed: int = 0) -> Starts:
-    """After `settle` phases of the run with its parameters frozen, a phase of `sign` begins."""
+def starts(run: Run, params: Any, sign: float, *, lanes: int = 64, seed: int = 0) -> Starts:
+    """After some phases of the run (4 to 20, about 2000 ticks) with its parameters frozen, a phase of `sign` begins."""
     check_params(run, params)
     keys = jax.random.split(jax.random.key(seed), lanes)
-    return _starts(run, params, keys, jnp.float32(sign), jnp.int32(round(settle * float(run.process.mean_length))))
+    tau = float(run.process.mean_length)
+    return _starts(run, params, keys, jnp.float32(sign), jnp.int32(round(min(20, max(4, 2000 // tau)) * tau)))
 
 
 @eqx.filter_jit

@@ -14,7 +14,7 @@ from .frozen import Starts, starts
 
 DIRECTIONS = 32  # parameters in more dimensions are seen through this many random projections, which keep squared lengths on average
 
-REPEATS = 16  # pairs of phases that share their beginnings
+REPEATS = 4  # pairs of phases that share their beginnings
 
 
 class Mixing(NamedTuple):
@@ -62,10 +62,10 @@ def directions(params: Any) -> Array:
     return jnp.eye(d) if d <= DIRECTIONS else jax.random.normal(jax.random.key(7), (DIRECTIONS, d)) / DIRECTIONS**0.5
 
 
-def _move(method: Any, params: Any, key: Key, t: Array, z: Any, x: Any, sign: Array, look: Array) -> tuple[Any, Array]:
-    """One step, and the gradient it leads to, projected."""
+def _move(method: Any, params: Any, key: Key, t: Array, z: Any, x: Any, sign: Array) -> tuple[Any, Array]:
+    """One step, and the gradient it leads to."""
     z = method.step(jax.random.fold_in(key, t), params, z, x, sign)
-    return z, look @ ravel_pytree(method.grad(params, z, x, sign))[0]
+    return z, ravel_pytree(method.grad(params, z, x, sign))[0]
 
 
 @eqx.filter_jit
@@ -73,7 +73,11 @@ def _watch(method: Any, params: Any, at: Starts, keys: Key, sign: Array, look: A
     """The gradient, (ticks, lanes, directions), and the states at the end."""
 
     def lane(key: Key, at: Starts) -> tuple[Any, Array]:
-        return jax.lax.scan(lambda z, t: _move(method, params, key, t, z, at.x, sign, look), at.z, jnp.arange(ticks))
+        def one(z: Any, t: Array) -> tuple[Any, Array]:
+            z, g = _move(method, params, key, t, z, at.x, sign)
+            return z, look @ g
+
+        return jax.lax.scan(one, at.z, jnp.arange(ticks))
 
     settled, g = jax.vmap(lane, out_axes=(0, 1))(keys, at)
     return g, settled
@@ -85,12 +89,11 @@ def _gaps(method: Any, params: Any, at: Starts, settled: Any, keys: Key, sign: A
 
     def lane(key: Key, at: Starts, settled: Any) -> Array:
         def both(t: Array, carry: tuple) -> tuple:
-            move = lambda z: _move(method, params, key, -1 - t, z, at.x, sign, look)  # noqa: E731
-            z, (young, old) = jax.vmap(move)(carry[0])
+            z, (young, old) = jax.vmap(lambda z: _move(method, params, key, -1 - t, z, at.x, sign))(carry[0])
             return z, carry[1] + young - old
 
         pair = jax.tree.map(lambda a, b: jnp.stack([a, b]), at.z, settled)
-        return jax.lax.fori_loop(0, ticks, both, (pair, jnp.zeros(len(look))))[1]
+        return look @ jax.lax.fori_loop(0, ticks, both, (pair, jnp.zeros(look.shape[1])))[1]
 
     repeated = jax.vmap(lambda key, a, b: jax.vmap(lane, (0, None, None))(jax.random.split(key, REPEATS), a, b).mean(0))
     return repeated(keys, at, settled)

@@ -15,6 +15,7 @@ from .moments import moments
 from .variance import Moments, best_b, mean_square, saving, trace_isd, trace_two_term
 
 LONGEST = 4096  # ticks of a phase that are watched at most
+AFFORDED = 2**21  # ticks, over all lanes, for the moments
 SIGNS = (1.0, -1.0)
 
 
@@ -55,7 +56,7 @@ class Plan(NamedTuple):
         return "\n".join([head, *(f"  {name:8s}{why}." for name, why in self.reasons.items()), f"  {rest}"])
 
 
-def plan(run: Run, params: Any, *, loss: float = 0.05, bias: float = 0.1, phases: int = 400, lanes: int = 64, seed: int = 0) -> Plan:
+def plan(run: Run, params: Any, *, loss: float = 0.05, bias: float = 0.1, lanes: int = 64, seed: int = 0) -> Plan:
     """Advise b, tau and eta for `run` at `params`.
 
     `bias` is the share of a phase's update that its bias may have; `loss` what the noise of the updates may cost in the long run, in units
@@ -68,7 +69,7 @@ def plan(run: Run, params: Any, *, loss: float = 0.05, bias: float = 0.1, phases
     memory = watch(run, params, lanes, seed)
     tau, why_tau = advise_tau(run, memory, bias)
     there = with_length(run, tau)
-    m = moments(there, params, phases=phases, lanes=lanes, seed=seed)
+    m = moments(there, params, phases=max(16, min(400, AFFORDED // (lanes * tau))), lanes=lanes, seed=seed)
     b, why_b = advise_b(run, m, tau)
     variance = float(trace_isd(m, b) if run.estimator.local else trace_two_term(m))
     now, then = (feedback(r, params, memory, lanes, seed) for r in (run, there))
@@ -80,7 +81,7 @@ def plan(run: Run, params: Any, *, loss: float = 0.05, bias: float = 0.1, phases
         "transient_bias": memory.transient / tau,
         "feedback_bias": then * eta,
     }
-    return Plan(b, tau, eta, {"b": why_b, "tau": why_tau, "eta": why_eta, "regime": regime(run, now)}, expected, memory, m)
+    return Plan(b, tau, eta, {"b": why_b, "tau": why_tau, "eta": why_eta, "regime": regime(run, now, memory.slowest)}, expected, memory, m)
 
 
 def watch(run: Run, params: Any, lanes: int, seed: int) -> Memory:
@@ -101,7 +102,7 @@ def feedback(run: Run, params: Any, memory: Memory, lanes: int, seed: int) -> fl
     geometric = isinstance(run.process, Phases) and isinstance(run.process.negative, Geometric)
     shares = []
     for sign, term in zip(SIGNS, memory[:2], strict=True):
-        at = starts(run, params, sign, lanes=4 * lanes, settle=10, seed=seed + 2)
+        at = starts(run, params, sign, lanes=2 * lanes, seed=seed + 2)
         samples = gap(run.method, params, at, sign, eta, tau, geometric=geometric, seed=seed)  # at b = 1/2: weights of 2
         shares.append(root(square(samples)) / (2 * eta**2 * term.mean) if term.mean > 0 else 0.0)
     return max(shares)
@@ -150,7 +151,7 @@ def advise_eta(run: Run, variance: float, feedback: float, tau: int, loss: float
     return eta, f"{why}; the remark of Theorem 1, tau = 1/sqrt(eta), gives {1 / tau**2:.2g}"
 
 
-def regime(run: Run, feedback: float) -> str:
+def regime(run: Run, feedback: float, mixing: float) -> str:
     """Where the present setting lies, seen from the theorem."""
     eta, tau = float(run.optimiser.eta), float(run.process.mean_length)
     if not learns_always(run):
@@ -158,10 +159,11 @@ def regime(run: Run, feedback: float) -> str:
     asked = 1 / np.sqrt(eta) if eta > 0 else np.inf
     if tau <= 1.5 * asked:
         return f"tau = {tau:g} with eta = {eta:g} lies inside the regime of Theorem 1's remark, tau = 1/sqrt(eta) = {asked:.1f}"
+    grows = "and has stopped growing with tau" if tau > mixing else "and still grows with tau, up to the mixing time"
     return (
         f"tau = {tau:g} lies outside the regime of Theorem 1's remark, which asks tau = 1/sqrt(eta) = {asked:.1f} for eta = {eta:g}: "
         f"its bound eta^2 tau is {eta * tau:.2g} eta; the feedback measured there is {feedback * eta:.2%} of an update, "
-        "because it stops growing with tau at the mixing time"
+        f"{grows}"
     )
 
 
