@@ -150,7 +150,7 @@ class Dask:
 
 async def _knock(address: str, timeout: float) -> None:
     """Does a scheduler answer? A client of its own would wait for ever at a port where something listens and says nothing."""
-    from distributed.comm import connect
+    from distributed.comm.core import connect
 
     comm = await asyncio.wait_for(connect(address, timeout=timeout), timeout)
     await comm.close()
