@@ -112,7 +112,9 @@ struct Machine : Walk<N> {
             const I over = left == 0;
             if (any<N>(over)) begin_phases(over);
             if (error) break;
-            sweep(z, positive, [this](int64_t i) { return Base::noise(i); });
+            Rng<N> g = Base::rng;
+            sweep(z, positive, [&](int64_t i) { return Base::noise(i, g); });
+            Base::rng = g;
             learn();
             left -= 1;
         }

@@ -94,7 +94,7 @@ struct Group : Walk<N> {
     }
 
     template <int B>
-    void visible_block(int64_t i) {
+    __attribute__((always_inline)) void visible_block(int64_t i, Rng<N>& g) {
         F sum[B];
         for (int b = 0; b < B; b++) sum[b] = a[i + b];
         const F* w = W + i * H;
@@ -103,27 +103,27 @@ struct Group : Walk<N> {
             for (int b = 0; b < B; b++) sum[b] = gate<N>(w[b * H + j], s, sum[b]);
         }
         for (int b = 0; b < B; b++) {
-            v[i + b] = positive ? stimulus(i + b) : coin<N>(sum[b], noise(i + b));
+            v[i + b] = positive ? stimulus(i + b) : coin<N>(sum[b], noise(i + b, g));
         }
     }
 
     // Visible given hidden where free, then hidden given visible. A lane draws noise for its visible units only where it is free.
     void step() {
+        Rng<N> g = rng;
         if (any<N>(~positive)) {
-            const Rng<N> before = rng;
             int64_t i = 0;
-            for (; i + 8 <= V; i += 8) visible_block<8>(i);
-            for (; i < V; i++) visible_block<1>(i);
-            const auto clamped = (typename Vec<N>::U)positive;
-            rng.s0 = (before.s0 & clamped) | (rng.s0 & ~clamped), rng.s1 = (before.s1 & clamped) | (rng.s1 & ~clamped);
-            rng.s2 = (before.s2 & clamped) | (rng.s2 & ~clamped), rng.s3 = (before.s3 & clamped) | (rng.s3 & ~clamped);
+            for (; i + 8 <= V; i += 8) visible_block<8>(i, g);
+            for (; i < V; i++) visible_block<1>(i, g);
+            g.s0 = positive ? rng.s0 : g.s0, g.s1 = positive ? rng.s1 : g.s1;
+            g.s2 = positive ? rng.s2 : g.s2, g.s3 = positive ? rng.s3 : g.s3;
             fresh = false;
         } else if (!fresh) {
             for (int64_t i = 0; i < V; i++) v[i] = stimulus(i);
         }
         if (!fresh) drives([this](int64_t i) { return v[i]; });
         fresh = true;
-        for (int64_t j = 0; j < H; j++) h[j] = coin<N>(drive[j], noise(V + j));
+        for (int64_t j = 0; j < H; j++) h[j] = coin<N>(drive[j], noise(V + j, g));
+        rng = g;
     }
 
     // The local term is -v h, -v, -h in both phases; theta -= eta times what was gathered.

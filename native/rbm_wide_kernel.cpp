@@ -39,7 +39,7 @@ struct Lane {
     float *W, *a, *c, *acc_W, *acc_a, *acc_c, *v, *h, *x, *chain_v, *chain_h, *drive, *gathered, *u;
     int32_t* active;  // the units i with v_i = 1
     int64_t count = 0, now = 0, left, slot;
-    int32_t ticks = 0, error = kFine;
+    int32_t ticks = 0, updates = 0, error = kFine;
     float weight[3], eta, gathered_a = 0;
     bool apply[3], positive = false;
     Rng<N> rng[kParts];
@@ -112,7 +112,7 @@ struct Lane {
             store_matrix(acc_W, job.acc_W + l * V * H);
             store(acc_a, job.acc_a + l * V, V), store(acc_c, job.acc_c + l * H, H);
         }
-        job.left[l] = (int32_t)left, job.slot[l] = (int32_t)slot;
+        job.left[l] = (int32_t)left, job.slot[l] = (int32_t)slot, job.updates[l] += updates;
         uint32_t* s = job.rng + l * 4 * kStreams;
         for (int p = 0; p < kParts; p++)
             for (int k = 0; k < N; k++) {
@@ -230,7 +230,7 @@ struct Lane {
 
     void learn() {
         const int m = left == 1 ? 2 : left == ticks ? 0 : 1;
-        job.updates[l] += apply[m];
+        updates += apply[m];
         if (job.remember) return remembered(weight[m], apply[m]);
         const float rate = apply[m] ? eta * weight[m] : 0;
         if (rate == 0) return;

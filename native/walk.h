@@ -94,7 +94,8 @@ struct Walk {
         for (int k = 0; k < N; k++) u[k] = job.noise[(now * job.lanes + lane(k)) * (V + H) + unit];
         return u;
     }
-    F noise(int64_t unit) { return job.noise ? given_noise(unit) : uniform<N>(rng); }
+    // The generator is handed around, so that it stays in registers.
+    F noise(int64_t unit, Rng<N>& g) const { return __builtin_expect(job.noise != nullptr, 0) ? given_noise(unit) : uniform<N>(g); }
     F enter_noise(int64_t unit, I where) const {
         F u{};
         for (int k = 0; k < N; k++)

@@ -1,0 +1,140 @@
+"""Calls into the compiled module with good, odd and hostile arrays, without JAX: used by test_native_abuse.py and by native/sanitize.sh.
+
+python tests/native_abuse.py FOLDER_OF_THE_MODULE [CALLS]
+"""
+
+import importlib.util
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+STARTS = range(4)
+
+
+def load(folder: str) -> Any:
+    path = next(Path(folder).glob("_native*.so"))
+    spec = importlib.util.spec_from_file_location("_native", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def arrays(
+    lanes: int, visible: int, hidden: int, slots: int = 40, wide: bool = False, machine: bool = False, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """A complete, valid set of arguments; phases of 1 to 3 ticks."""
+    rng = np.random.default_rng(seed)
+    n = visible + hidden
+    f32 = lambda *shape: rng.normal(size=shape).astype(np.float32)  # noqa: E731
+    coins = lambda *shape: rng.integers(0, 2, shape).astype(np.float32)  # noqa: E731
+    shapes = {"W": (n, n), "a": (n,)} if machine else {"W": (visible, hidden), "a": (visible,), "c": (hidden,)}
+    made = {prefix + name: f32(lanes, *shape) for prefix in ("", "acc_", "base_") for name, shape in shapes.items()}
+    made |= {"v": coins(lanes, visible), "h": coins(lanes, hidden), "x": coins(lanes, visible)}
+    made |= {
+        "chain_v": coins(lanes, visible),
+        "chain_h": coins(lanes, hidden),
+        "drive": f32(lanes, hidden),
+        "gathered": f32(lanes, hidden + 1),
+    }
+    made |= {name: np.zeros(lanes, np.int32) for name in ("left", "slot", "updates")}
+    made |= {"rng": rng.integers(1, 2**32, (lanes, 4, 16) if wide else (lanes, 4), dtype=np.uint32)}
+    made |= {"ticks": rng.integers(1, 4, (lanes, slots)).astype(np.int32), "sign": rng.choice([-1, 1], (lanes, slots)).astype(np.int8)}
+    made |= {"row": rng.integers(-1, 7, (lanes, slots)).astype(np.int32), "weight": f32(lanes, slots, 3)}
+    made |= {"apply": np.ones((lanes, slots, 3), bool), "enter": rng.random((lanes, slots, n), dtype=np.float32)}
+    made |= {"eta": np.full(lanes, 0.01, np.float32), "data": rng.integers(0, 2**32, (1, 7, -(-visible // 32)), dtype=np.uint32)}
+    if machine:
+        mask = np.triu(rng.random((n, n)) < 0.5, 1)
+        mask |= mask.T
+        made |= {"order": rng.permutation(n).astype(np.int32), "joined": np.nonzero(mask)[1].astype(np.int32)}
+        made |= {"first": np.concatenate([[0], np.cumsum(mask.sum(1))]).astype(np.int32)}
+    return made
+
+
+def call(
+    module: Any, given: dict[str, Any], kind: str, ticks: int = 30, start: int = 0, remember: bool = False, threads: int = 2, isa: str = ""
+) -> None:
+    if kind == "machine":
+        module.machine(given, ticks, start, True, remember, threads, isa)
+    else:
+        module.rbm(given, ticks, start, True, remember, threads, kind == "wide", isa)
+
+
+def good(module: Any) -> None:
+    """Every kernel, instruction set, start and memory, at odd sizes and lane counts."""
+    for kind in ("small", "wide", "machine"):
+        for lanes, visible, hidden in ((0, 2, 2), (1, 1, 1), (5, 3, 17), (17, 33, 9), (3, 70, 40)):
+            for isa in module.isas():
+                for start in STARTS:
+                    for remember in (False, True):
+                        given = arrays(lanes, visible, hidden, wide=kind == "wide", machine=kind == "machine")
+                        call(module, given, kind, 30, start, remember, isa=isa)
+                        call(module, given, kind, 0, start, remember, isa=isa)
+            given = arrays(lanes, visible, hidden) | {"nll": np.empty(lanes)}
+            if min(visible, hidden) < 12:
+                module.rbm_nll({k: given[k] for k in ("W", "a", "c", "nll")} | {"data": given["x"]}, 2)
+
+
+def hostile(kind: str) -> list[tuple[str, dict[str, Any]]]:
+    """What must be refused: (why, arguments)."""
+    base = arrays(3, 5, 4, wide=kind == "wide", machine=kind == "machine")
+    read_only = base["W"].copy()
+    read_only.flags.writeable = False
+    cases = [
+        ("another dtype", base | {"W": base["W"].astype(np.float64)}),
+        ("too small", base | {"h": base["h"][:, :3].copy()}),
+        ("too many dimensions", base | {"v": base["v"][None]}),
+        ("not contiguous", base | {"v": np.asfortranarray(np.repeat(base["v"], 2, 1))[:, ::2]}),
+        ("read-only", base | {"W": read_only}),
+        ("not an array", base | {"x": [[1.0] * 5] * 3}),
+        ("missing", {k: v for k, v in base.items() if k != "eta"}),
+        ("data of another width", base | {"data": np.zeros((1, 7, 3), np.uint32)}),
+        ("data for two of three lanes", base | {"data": np.zeros((2, 7, 1), np.uint32)}),
+        ("tape too short", base | {name: base[name][:, :3].copy() for name in ("ticks", "sign", "row", "weight", "apply", "enter")}),
+        ("phase of no ticks", base | {"ticks": np.zeros_like(base["ticks"])}),
+        ("row beyond the data", base | {"row": np.full_like(base["row"], 7)}),
+        ("slot beyond the tape", base | {"slot": np.full(3, 40, np.int32)}),
+        ("slot before the tape", base | {"slot": np.full(3, -1, np.int32)}),
+        ("memory in a local estimator", base | {"apply": np.zeros_like(base["apply"])}),
+        ("too little noise", base | {"noise": np.zeros((29, 3, 9), np.float32)}),
+    ]
+    if kind == "machine":
+        cases += [("joined to nobody", base | {"joined": base["joined"] + 9}), ("order beyond", base | {"order": base["order"] + 1})]
+        cases += [("pairs that do not add up", base | {"first": base["first"][::-1].copy()})]
+    return cases
+
+
+def refused(module: Any, kind: str, given: dict[str, Any]) -> str:
+    """The sentence of the ValueError."""
+    try:
+        call(module, given, kind)
+    except ValueError as error:
+        return str(error)
+    raise AssertionError("not refused")
+
+
+def grows(module: Any, calls: int) -> int:
+    """Kilobytes by which the process grows over that many calls, good and refused, after a warm-up."""
+    given, bad = arrays(3, 5, 4), hostile("small")[0][1]
+
+    def some(n: int) -> int:
+        for _ in range(n):
+            given["slot"][:], given["left"][:] = 0, 0
+            call(module, given, "small", 5, threads=1)
+            refused(module, "small", bad)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    before = some(500)
+    return some(calls) - before
+
+
+if __name__ == "__main__":
+    native = load(sys.argv[1])
+    good(native)
+    for kind in ("small", "wide", "machine"):
+        for why, given in hostile(kind):
+            print(f"{kind}, {why}: {refused(native, kind, given)}")
+    print("clean")
