@@ -140,7 +140,7 @@ def test_a_file_that_cannot_grow_is_a_clear_error_and_the_folder_stays_whole(tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kilobytes", [12, 40, 90, 160])
+@pytest.mark.parametrize("kilobytes", [12, 40, 64, 90])
 def test_a_full_disk(tmp_path, kilobytes):
     """A real one: a tmpfs of a few kilobytes."""
     disk = tmp_path / "disk"
