@@ -1,5 +1,6 @@
 """The compiled Boltzmann engine: the same phases and stimuli as `tick`, in C++ with many lanes to a vector register."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -18,13 +19,12 @@ from ..methods.rbm import RBM, Params
 from .native_state import bits, joined, owned, pack, seeds, settle, unpack
 from .tapes import draw, reach
 
-try:
-    from .. import _native  # type: ignore[attr-defined]
+_native: Any = None
+MISSING = "flexphase was installed without its compiled engines (no C++ compiler was found), so the JAX engine serves."
+with contextlib.suppress(ImportError):
+    from .. import _native  # type: ignore[attr-defined,no-redef]
 
     MISSING = ""
-except ImportError:
-    _native = None
-    MISSING = "flexphase was installed without its compiled engines (no C++ compiler was found), so the JAX engine serves."
 
 WIDE = 768  # weights of an RBM; beyond that, vectors run along the units instead of the lanes
 SLOTS = 4096  # phases per lane in a block of tape, at most
@@ -115,17 +115,17 @@ class Boltzmann:
         }  # fmt: skip
         options |= {"wide": bool(state.noise.base)} if type(method) is RBM else {}
         kernel = _native.rbm if type(method) is RBM else _native.machine
-        arrays = unpack(state) | self.constant(lanes)
+        arrays, constant = unpack(state), self.constant(lanes)
         done, piece = 0, 64
         while done < ticks:
             tape = draw(lanes, (state.key, state.phases, state.phase, state.process), block, rows, enters)
-            on_tape = {name: np.asarray(part) for name, part in tape.for_kernel().items()}
+            told = constant | {name: np.asarray(part) for name, part in tape.for_kernel().items()}
             arrays["slot"][:] = 0
             ahead = min(reach(tape, arrays["left"]), ticks - done)
             while ahead > 0:
                 began, n = time.perf_counter(), min(piece, ahead)
                 given = {} if noise is None else {"noise": owned(noise[done : done + n])}
-                kernel(arrays | on_tape | given, n, **options)
+                kernel(arrays | told | given, n, **options)
                 piece = int(min(max(n * 0.3 / (time.perf_counter() - began), 1), 100 * piece))
                 ahead, done = ahead - n, done + n
                 report(n)

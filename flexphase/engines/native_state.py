@@ -84,8 +84,9 @@ def settle(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray) -> Stat
     return state._replace(phase=phase._replace(left=left.copy()), process=process, phases=phases.astype(np.int32))
 
 
-def pack(state: State, arrays: dict[str, np.ndarray], ticks: int) -> State:
+def pack(state: State, written: dict[str, np.ndarray], ticks: int) -> State:
     """The state after these ticks."""
+    arrays = {name: jnp.asarray(array) for name, array in written.items()}
 
     def like(params: Any, prefix: str) -> Any:
         return type(params)(*(arrays[prefix + name] for name, _ in zip(NAMES, params, strict=False)))
@@ -95,6 +96,6 @@ def pack(state: State, arrays: dict[str, np.ndarray], ticks: int) -> State:
     chain = (arrays["chain_v"], arrays["chain_h"]) if state.z.chain else ()
     state = state._replace(
         params=like(state.params, ""), acc=like(state.acc, "acc_"), z=Units(arrays["v"], arrays["h"], chain), x=arrays["x"],
-        updates=arrays["updates"], ticks=np.asarray(state.ticks) + np.int32(ticks), noise=Noise(arrays["rng"], *wide),
+        updates=arrays["updates"], ticks=state.ticks + ticks, noise=Noise(arrays["rng"], *wide),
     )  # fmt: skip
     return jax.tree.map(jnp.asarray, state)
