@@ -24,7 +24,7 @@ class ForwardForwardError(OverLanes):
     """The label is the one whose overlay gives the highest goodness, summed over the layers. Exact, by the compiled kernel if there is one.
 
     Every label needs a product of its own in the second layer, so an image costs about 0.3 updates: draw curves on a fixed subset (60
-    points on 1,500 images cost less than a quarter of 120,000 updates) and evaluate all images at the end.
+    points on 1,000 images cost about a sixth of 120,000 updates) and evaluate all images at the end.
     """
 
     images: Array
