@@ -12,7 +12,7 @@ function ticks(low, high, log) {
   const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
   const out = [];
-  for (let t = Math.ceil(low / step) * step; t <= high + 1e-9 * step; t += step) out.push(t);
+  for (let t = Math.ceil(low / step) * step; t <= high + 1e-9 * step; t += step) out.push(Math.abs(t) < 1e-9 * step ? 0 : t);
   return out;
 }
 
