@@ -134,13 +134,22 @@ struct Group : Walk<N> {
         const F rate = now ? eta * w : splat<N>(0);
         if (!any<N>(rate != 0.0f)) return;
         fresh = false;
+        int64_t j = 0;
+        for (; j + 8 <= H; j += 8) learn_block<8>(rate, j);
+        for (; j < H; j++) learn_block<1>(rate, j);
+        if (job.visible_bias)
+            for (int64_t i = 0; i < V; i++) a[i] = gate<N>(rate, v[i], a[i]);
+        for (int64_t j = 0; j < H; j++) c[j] = gate<N>(rate, h[j], c[j]);
+    }
+    template <int B>
+    void learn_block(F rate, int64_t j) {
+        F s[B];
+        for (int b = 0; b < B; b++) s[b] = h[j + b];
         for (int64_t i = 0; i < V; i++) {
             const F r = rate * v[i];
-            F* w = W + i * H;
-            for (int64_t j = 0; j < H; j++) w[j] = gate<N>(r, h[j], w[j]);
-            if (job.visible_bias) a[i] += r;
+            F* w = W + i * H + j;
+            for (int b = 0; b < B; b++) w[b] = gate<N>(r, s[b], w[b]);
         }
-        for (int64_t j = 0; j < H; j++) c[j] = gate<N>(rate, h[j], c[j]);
     }
     void remembered(F w, I now) {
         const bool adds = any<N>(w != 0.0f), steps = any<N>(now);
