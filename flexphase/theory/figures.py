@@ -67,7 +67,7 @@ def length_moments(ax: Any, phases: int = 200_000) -> None:
     printed = (6 * tau**3 - 6 * tau**2 - tau) / tau**3
     ax.plot(tau, printed, color=GREY, linewidth=1, label="E[T$^3$] as printed")
     ax.set(xscale="log", ylim=(-1.2, 6.4), xlabel="τ, mean phase length (ticks)", ylabel="moment / τ$^k$", title="geometric phase length")
-    ax.legend(fontsize=8, frameon=False, loc="center right")
+    ax.legend(fontsize=8, frameon=False, loc="upper right", bbox_to_anchor=(1, 0.86))
 
 
 def short_phases(ax: Any) -> None:
