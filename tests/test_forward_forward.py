@@ -85,7 +85,7 @@ def test_error_metric_counts_the_labels_that_are_not_best(example):
 
 @pytest.mark.parametrize("rule", ["two-term", "isd"])
 def test_it_learns_real_digits(rule):
-    """Guessing misses 90 % of these held-out digits."""
+    """Guessing misses 90 % of these held-out digits; four seeds of each rule were measured to miss 12.6 to 17.9 %."""
     images, labels = digits()
     source = LabelContrast(images[:1400], labels[:1400], paired=rule == "two-term")
     process = rules.cd(1) if rule == "two-term" else rules.isd(0.5, 1)
@@ -93,7 +93,7 @@ def test_it_learns_real_digits(rule):
     error = ForwardForwardError(images[1400:], labels[1400:])
     record = train(run, ticks=16000, metrics={"test_error": error}, records=1, engine=JaxEngine())
     assert float(record["test_error"][0, 0]) > 0.6
-    assert float(record.final()[0]) < 0.25
+    assert float(record.final()[0]) < 0.2
     assert int(record["updates"][0, -1]) == (8000 if rule == "two-term" else 16000)
 
 

@@ -34,7 +34,8 @@ def numpy_loop(every, state, ticks, lane=0):
     """Everything again, dense and in float64, from the drawn phases and stimuli alone: parameters after `ticks` ticks."""
     phase, *rest = engine.draw(every, state)
     sign, weight, apply, rows, labels = (np.asarray(part)[lane] for part in (phase.sign, *rest))
-    source, theta, eta = every.run.source, float(every.run.method.threshold), float(every.run.optimiser.eta)
+    source = every.run.source
+    theta, eta = (float(np.ravel(np.asarray(number))[0]) for number in (every.run.method.threshold, every.run.optimiser.eta))  # lanes alike
     adam = every.run.optimiser.make is optax.adam
     params = [[np.asarray(part, np.float64)[lane] for part in layer] for layer in state.params]
     mu, nu, acc = ([[np.zeros_like(p) for p in layer] for layer in params] for _ in range(3))
