@@ -21,7 +21,7 @@ CLOCKS = {"updates": ("A  over updates", "parameter updates"), "ticks": ("C  ove
 TICKS = {"standard": 2, "ISD": 1}  # network time steps (passes) per update
 SIZES = {
     "quick": {"updates": 20_000, "rates": 3, "seeds": 3, "shown": 1000, "records": 10},
-    "full": {"updates": 120_000, "rates": 10, "seeds": 4, "shown": 10_000, "records": 24},
+    "full": {"updates": 120_000, "rates": 10, "seeds": 4, "shown": 2000, "records": 24},
 }
 
 
