@@ -45,6 +45,17 @@ class Lanes(NamedTuple):
     def shape(self) -> tuple[int, ...]:
         return tuple(len(v) for v in self.dims.values())
 
+    @property
+    def settings(self) -> PyTree:
+        """The run as it was written: a number that all lanes have in common once, not once a lane."""
+        dynamic, static = eqx.partition(self.run, eqx.is_array)
+        leaves, treedef = jax.tree.flatten(dynamic)
+        axes = treedef.flatten_up_to(self.axes)
+        common = [
+            leaf[0] if axis == 0 and leaf.ndim == 1 and (leaf == leaf[0]).all() else leaf for leaf, axis in zip(leaves, axes, strict=True)
+        ]
+        return eqx.combine(jax.tree.unflatten(treedef, common), static)
+
     def vmap(self, f: Callable, *args: PyTree) -> PyTree:
         """f(run, *args) over the lanes."""
         dynamic, static = eqx.partition(self.run, eqx.is_array)
@@ -63,7 +74,9 @@ def lanes(run: PyTree, seeds: int, seed: int) -> Lanes:
         raise ValueError("the runs of a grid may differ in numbers only (b, tau, eta, ...); train different methods or sizes separately.")
     leaves, axes = [], []
     for same in zip(*(leaf for leaf, _ in flat), strict=True):
-        shared = all(leaf is same[0] or (leaf.ndim and np.array_equal(leaf, same[0])) for leaf in same)  # one copy of the data
+        # One copy of the data. A number always gets its lane axis, shared or not: XLA rounds a division by a broadcast number otherwise
+        # than a division by an array, and a lane's bits must not depend on what is swept beside it.
+        shared = same[0].ndim > 0 and all(leaf is same[0] or np.array_equal(leaf, same[0]) for leaf in same)
         axes.append(None if shared else 0)
         leaves.append(same[0] if shared else jnp.repeat(jnp.stack(same), seeds, axis=0))
     treedef = flat[0][1]

@@ -191,7 +191,7 @@ class Log:
     def open(lanes: Lanes, state: Any, total: int, records: int, metrics: Mapping[str, Any], engine: str, checkpoint: Any) -> "Log":
         records = count(records, "records")
         config = {
-            "run": describe(lanes.run),
+            "run": describe(lanes.settings),
             "dims": describe(lanes.dims),
             "ticks": total,
             "records": records,
