@@ -75,13 +75,18 @@ def main() -> None:
     print(f"  plain NumPy loop    {loop * 1e9:9.1f} ns per tick   NLL {value:6.1f} after 200 phases")
     print(f"  native is {best / ours:.1f} times JAX at its best lane count (goal 8) and {loop / ours:.0f} times the NumPy loop (goal 400)")
 
+    print("the same experiment in both engines: 16 x 16, AoL, T = 10, eta = 0.05, 32 seeds, 10,000 phases")
+    fast = fp.Run(fp.RBM(16, 16, visible_bias=False), *fp.aol(0.5, 10), fp.Rows(DATA), fp.Optimiser(0.05))
+    for name in ("native", "jax"):
+        record = fp.train(fast, phases=10_000, seeds=32, metrics={"nll": fp.NLL(DATA)}, records=1, engine=name, threads=1)
+        values = record.final().values
+        print(f"  {name:6} NLL {values.mean():.1f} +- {values.std():.1f}, standard error {values.std() / 32**0.5:.1f}")
+
     print("794 x 128, AoL, T = 200, one lane, one thread")
     ours, ours_end = per_tick(one, run_794(), 1, 4_000, repeats)
     theirs, theirs_end = per_tick(JaxEngine(), run_794(), 1, 4_000, 1 if quick else repeats)
     for name, end in (("native", ours_end), ("JAX", theirs_end)):
-        print(
-            f"  {name:6} mean drive of a hidden unit {drive(end):+.3f} after {int(end.phases[0])} phases"
-        )
+        print(f"  {name:6} mean drive of a hidden unit {drive(end):+.3f} after {int(end.phases[0])} phases")
     print(f"  native {ours * 1e6:.2f} us, JAX {theirs * 1e6:.2f} us per tick: {theirs / ours:.1f} times (goal 10)")
 
     print("threads: 64 lanes, 16 x 16, wall time")

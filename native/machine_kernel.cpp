@@ -66,7 +66,7 @@ struct Machine : Walk<N> {
         if (job.negative_start == kData) {
             sweep(fresh, turn, [&](int64_t i) { return Base::enter_noise(i, turn); });
         } else {
-            for (int64_t i = 0; i < n; i++) fresh[i] = Base::enter_noise(i, turn) < 0.5f ? splat<N>(1) : splat<N>(0);
+            for (int64_t i = 0; i < n; i++) fresh[i] = Base::enter_noise(i, turn) < kUnit / 2 ? splat<N>(1) : splat<N>(0);
         }
         blend(z, turn, fresh);
     }

@@ -65,7 +65,7 @@ struct Group : Walk<N> {
         if (job.negative_start == kData) drives([this](int64_t i) { return stimulus(i); });
         for (int64_t j = 0; j < H; j++) {
             const F u = Base::enter_noise(V + j, turn);
-            const F new_h = job.negative_start == kData ? coin<N>(drive[j], u) : (u < 0.5f ? splat<N>(1) : splat<N>(0));
+            const F new_h = job.negative_start == kData ? coin<N>(drive[j], u) : (u < kUnit / 2 ? splat<N>(1) : splat<N>(0));
             h[j] = turn ? new_h : h[j];
         }
     }

@@ -157,9 +157,9 @@ struct Lane {
     void enter() {
         if (job.negative_start == kPersistent) load(h, chain_h, Hp, Hp);
         if (job.negative_start != kData && job.negative_start != kRandom) return;
-        load(u, job.tape.enter + (l * job.tape.slots + slot) * (V + H) + V, H, Hp);
+        load_noise(job.tape.enter + (l * job.tape.slots + slot) * (V + H) + V, H);
         if (job.negative_start == kRandom) {
-            for (int64_t j = 0; j < H; j++) h[j] = u[j] < 0.5f;
+            for (int64_t j = 0; j < H; j++) h[j] = u[j] < kUnit / 2;
         } else {
             find_active(x);
             product();
@@ -189,9 +189,13 @@ struct Lane {
         for (int b = 0; b < B; b++) at(drive, j + b * N) = sum[b];
     }
 
+    void load_noise(const float* from, int64_t n) {
+        load(u, from, n, whole(n));
+        for (int64_t i = 0; i < n; i++) u[i] *= kUnit;
+    }
     // u = noise of the next units, our own or the given one.
     void noise(int64_t first, int64_t n) {
-        if (job.noise) return load(u, job.noise + (now * job.lanes + l) * (V + H) + first, n, whole(n));
+        if (job.noise) return load_noise(job.noise + (now * job.lanes + l) * (V + H) + first, n);
         for (int64_t i = 0; i < n; i += kStreams)
             for (int p = 0; p < kParts; p++) at(u, i + p * N) = uniform<N>(rng[p]);
     }

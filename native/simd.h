@@ -86,14 +86,16 @@ INLINE typename Vec<N>::F exp_minus(typename Vec<N>::F x) {
     return (F)((I)p + ((I)shifted << 23));  // times 2^n: n is added to the exponent
 }
 
+constexpr float kUnit = 0x1p24f;  // noise is uniform on the whole numbers below this; scaling by a power of two changes no comparison
+
 // 1 with probability sigmoid(x): u < 1 / (1 + e^-x) without the division. False, hence 0, where x is NaN.
 template <int N>
 INLINE typename Vec<N>::F coin(typename Vec<N>::F x, typename Vec<N>::F u) {
-    const auto heads = u + u * exp_minus<N>(x) < splat<N>(1.0f);
+    const auto heads = u + u * exp_minus<N>(x) < splat<N>(kUnit);
     return heads ? splat<N>(1.0f) : splat<N>(0.0f);
 }
 
-// xoshiro128++ (Blackman and Vigna), one generator per slot; uniform numbers with 24 bits.
+// xoshiro128+ (Blackman and Vigna), one generator per slot: the variant made for floats, of which the 24 upper bits are taken.
 template <int N>
 struct Rng {
     using U = typename Vec<N>::U;
@@ -105,7 +107,7 @@ INLINE typename Vec<N>::U rotl(typename Vec<N>::U x, int k) { return (x << k) | 
 
 template <int N>
 INLINE typename Vec<N>::F uniform(Rng<N>& g) {
-    const auto r = rotl<N>(g.s0 + g.s3, 7) + g.s0;
+    const auto r = g.s0 + g.s3;
     const auto t = g.s1 << 9;
     g.s2 ^= g.s0;
     g.s3 ^= g.s1;
@@ -113,7 +115,7 @@ INLINE typename Vec<N>::F uniform(Rng<N>& g) {
     g.s0 ^= g.s3;
     g.s2 ^= t;
     g.s3 = rotl<N>(g.s3, 11);
-    return __builtin_convertvector((typename Vec<N>::I)(r >> 8), typename Vec<N>::F) * 0x1p-24f;
+    return __builtin_convertvector((typename Vec<N>::I)(r >> 8), typename Vec<N>::F);
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ struct Walk {
     F given_noise(int64_t unit) const {
         F u{};
         for (int k = 0; k < N; k++) u[k] = job.noise[(now * job.lanes + lane(k)) * (V + H) + unit];
-        return u;
+        return u * kUnit;
     }
     // The generator is handed around, so that it stays in registers.
     F noise(int64_t unit, Rng<N>& g) const { return __builtin_expect(job.noise != nullptr, 0) ? given_noise(unit) : uniform<N>(g); }
@@ -100,7 +100,7 @@ struct Walk {
         F u{};
         for (int k = 0; k < N; k++)
             if (where[k]) u[k] = job.tape.enter[(lane(k) * job.tape.slots + slot[k]) * (V + H) + unit];
-        return u;
+        return u * kUnit;
     }
 };
 
