@@ -12,9 +12,8 @@ from jax.flatten_util import ravel_pytree
 from ..core import Key, Run
 from .frozen import Starts, starts
 
-DIRECTIONS = 32  # parameters in more dimensions are seen through this many random projections, which keep squared lengths on average
-
-REPEATS = 4  # pairs of phases that share their beginnings
+DIRECTIONS = 32  # parameters in more dimensions are seen through this many sums with random signs, which keep squared lengths on average
+REPLICAS = 4  # phases that share their beginning and their stimulus, but not their noise
 
 
 class Mixing(NamedTuple):
@@ -27,24 +26,26 @@ class Mixing(NamedTuple):
 
 
 def mixing(run: Run, params: Any, sign: float, *, ticks: int = 1024, lanes: int = 64, seed: int = 0) -> Mixing:
-    """Watch `lanes` phases of `sign` for `ticks` each; the second half counts as equilibrium.
+    """Watch phases of `sign` with `lanes` different beginnings for `ticks` each; the second half counts as equilibrium.
 
+    Deviations are taken from the mean of the replicas that share a stimulus, so a chain that never leaves its corner is seen as slow.
     The transient is summed over each phase minus one that goes on from its end, with the same random numbers: where the two have met
     nothing is left, not even noise.
     """
     if ticks < 16 or lanes < 8:
         raise ValueError(f"mixing needs at least 16 ticks and 8 lanes, not {ticks} and {lanes}.")
-    at = starts(run, params, sign, lanes=lanes, seed=seed)
-    keys = jax.random.split(jax.random.key(seed + 1), lanes)
-    look = directions(params)
-    g, settled = _watch(run.method, params, at, keys, jnp.float32(sign), look, ticks)
-    late = np.asarray(g)[ticks // 2 :].transpose(1, 0, 2)  # (lanes, ticks, directions)
-    own = late.mean(1, dtype=float)  # (lanes, directions)
-    centre = own if sign > 0 else np.broadcast_to(own.mean(0), own.shape)  # a clamped chain has an equilibrium of its own
-    covariance = np.stack([autocovariance(lane - c) for lane, c in zip(late, centre, strict=True)])
+    at = jax.tree.map(lambda a: jnp.repeat(a, REPLICAS, 0), starts(run, params, sign, lanes=lanes, seed=seed))
+    keys = jax.random.split(jax.random.key(seed + 1), lanes * REPLICAS)
+    d = sum(leaf.size for leaf in jax.tree.leaves(params))
+    signs = jax.random.rademacher(jax.random.key(7), (d,), jnp.float32)
+    g, settled = _watch(run.method, params, at, keys, jnp.float32(sign), signs, ticks)
+    late = np.asarray(g)[ticks // 2 :].transpose(1, 0, 2).reshape(lanes, REPLICAS, ticks - ticks // 2, -1)
+    own = late.mean((1, 2), dtype=float)  # (lanes, directions)
+    covariance = np.stack([np.mean([autocovariance(x - c) for x in some], axis=0) for some, c in zip(late, own, strict=True)])
     memory = integrated(covariance.mean(0))
-    beyond = jnp.int32(min(ticks, np.ceil(10 * memory)))  # after ten autocorrelation times there is only noise
-    gaps = np.asarray(_gaps(run.method, params, at, settled, keys, jnp.float32(sign), look, beyond), float)
+    beyond = jnp.int32(min(ticks, max(64, np.ceil(10 * memory))))  # after ten autocorrelation times there is only noise
+    gaps = np.asarray(_gaps(run.method, params, at, settled, keys, jnp.float32(sign), signs, beyond), float)
+    gaps = gaps.reshape(lanes, REPLICAS, -1).mean(1)
 
     def summary(kept: np.ndarray) -> tuple[float, float, float]:
         return square(own[kept]), integrated(covariance[kept].mean(0)), square(gaps[kept])
@@ -56,10 +57,11 @@ def mixing(run: Run, params: Any, sign: float, *, ticks: int = 1024, lanes: int 
     return Mixing(root(mean), memory, root(transient), Mixing(root_error(mean, e_mean), e_memory, root_error(transient, e_transient)))
 
 
-def directions(params: Any) -> Array:
-    """Rows to look along: every axis, or random ones."""
-    d = sum(leaf.size for leaf in jax.tree.leaves(params))
-    return jnp.eye(d) if d <= DIRECTIONS else jax.random.normal(jax.random.key(7), (DIRECTIONS, d)) / DIRECTIONS**0.5
+def project(signs: Array, g: Array) -> Array:
+    """Few numbers with the length of g, on average over the signs; g itself where it has few."""
+    if len(g) <= DIRECTIONS:
+        return g
+    return jnp.pad(signs * g, (0, -len(g) % DIRECTIONS)).reshape(-1, DIRECTIONS).sum(0)
 
 
 def _move(method: Any, params: Any, key: Key, t: Array, z: Any, x: Any, sign: Array) -> tuple[Any, Array]:
@@ -69,13 +71,13 @@ def _move(method: Any, params: Any, key: Key, t: Array, z: Any, x: Any, sign: Ar
 
 
 @eqx.filter_jit
-def _watch(method: Any, params: Any, at: Starts, keys: Key, sign: Array, look: Array, ticks: int) -> tuple[Array, Any]:
+def _watch(method: Any, params: Any, at: Starts, keys: Key, sign: Array, signs: Array, ticks: int) -> tuple[Array, Any]:
     """The gradient, (ticks, lanes, directions), and the states at the end."""
 
     def lane(key: Key, at: Starts) -> tuple[Any, Array]:
         def one(z: Any, t: Array) -> tuple[Any, Array]:
             z, g = _move(method, params, key, t, z, at.x, sign)
-            return z, look @ g
+            return z, project(signs, g)
 
         return jax.lax.scan(one, at.z, jnp.arange(ticks))
 
@@ -84,8 +86,8 @@ def _watch(method: Any, params: Any, at: Starts, keys: Key, sign: Array, look: A
 
 
 @eqx.filter_jit
-def _gaps(method: Any, params: Any, at: Starts, settled: Any, keys: Key, sign: Array, look: Array, ticks: Array) -> Array:
-    """(lanes, directions): the gradient of a young phase minus that of an old one, summed over ticks, mean over repeats."""
+def _gaps(method: Any, params: Any, at: Starts, settled: Any, keys: Key, sign: Array, signs: Array, ticks: Array) -> Array:
+    """(lanes, directions): the gradient of a young phase minus that of an old one, summed over ticks."""
 
     def lane(key: Key, at: Starts, settled: Any) -> Array:
         def both(t: Array, carry: tuple) -> tuple:
@@ -93,10 +95,9 @@ def _gaps(method: Any, params: Any, at: Starts, settled: Any, keys: Key, sign: A
             return z, carry[1] + young - old
 
         pair = jax.tree.map(lambda a, b: jnp.stack([a, b]), at.z, settled)
-        return look @ jax.lax.fori_loop(0, ticks, both, (pair, jnp.zeros(look.shape[1])))[1]
+        return project(signs, jax.lax.fori_loop(0, ticks, both, (pair, jnp.zeros_like(signs)))[1])
 
-    repeated = jax.vmap(lambda key, a, b: jax.vmap(lane, (0, None, None))(jax.random.split(key, REPEATS), a, b).mean(0))
-    return repeated(keys, at, settled)
+    return jax.vmap(lane)(keys, at, settled)
 
 
 def square(v: np.ndarray) -> float:

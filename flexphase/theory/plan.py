@@ -56,7 +56,7 @@ class Plan(NamedTuple):
         return "\n".join([head, *(f"  {name:8s}{why}." for name, why in self.reasons.items()), f"  {rest}"])
 
 
-def plan(run: Run, params: Any, *, loss: float = 0.05, bias: float = 0.1, lanes: int = 64, seed: int = 0) -> Plan:
+def plan(run: Run, params: Any, *, loss: float = 0.05, bias: float = 0.1, lanes: int = 32, seed: int = 0) -> Plan:
     """Advise b, tau and eta for `run` at `params`.
 
     `bias` is the share of a phase's update that its bias may have; `loss` what the noise of the updates may cost in the long run, in units
@@ -86,7 +86,7 @@ def plan(run: Run, params: Any, *, loss: float = 0.05, bias: float = 0.1, lanes:
 
 def watch(run: Run, params: Any, lanes: int, seed: int) -> Memory:
     """Watch long enough: fifty autocorrelation times, if that can be afforded."""
-    ticks = 1024
+    ticks = 256
     while True:
         plus, minus = (mixing(run, params, sign, ticks=ticks, lanes=lanes, seed=seed) for sign in SIGNS)
         if ticks >= LONGEST or ticks >= 50 * max(plus.autocorrelation, minus.autocorrelation):
@@ -102,7 +102,7 @@ def feedback(run: Run, params: Any, memory: Memory, lanes: int, seed: int) -> fl
     geometric = isinstance(run.process, Phases) and isinstance(run.process.negative, Geometric)
     shares = []
     for sign, term in zip(SIGNS, memory[:2], strict=True):
-        at = starts(run, params, sign, lanes=2 * lanes, seed=seed + 2)
+        at = starts(run, params, sign, lanes=4 * lanes, seed=seed + 2)
         samples = gap(run.method, params, at, sign, eta, tau, geometric=geometric, seed=seed)  # at b = 1/2: weights of 2
         shares.append(root(square(samples)) / (2 * eta**2 * term.mean) if term.mean > 0 else 0.0)
     return max(shares)
