@@ -144,13 +144,22 @@ class OverLanes(eqx.Module):
         raise NotImplementedError
 
 
+class AtEnd(eqx.Module):
+    """A dear metric: the curve is taken with `along`, a cheaper version of it, and its last point with `end`."""
+
+    along: Any
+    end: Any
+
+
 @eqx.filter_jit
 def _each_lane(metric: Any, params: Any) -> Any:
     return jax.vmap(metric)(params)
 
 
-def measure(metric: Any, params: Any) -> np.ndarray:
+def measure(metric: Any, params: Any, last: bool = False) -> np.ndarray:
     """A metric's value in every lane."""
+    if isinstance(metric, AtEnd):
+        return measure(metric.end if last else metric.along, params)
     return np.asarray(metric(params) if isinstance(metric, OverLanes) else _each_lane(metric, params))
 
 
@@ -230,7 +239,8 @@ class Log:
     def add(self, state: Any) -> None:
         """A record of this state."""
         with self.timing("metric_seconds"):
-            values = {name: measure(metric, state.params) for name, metric in self.metrics.items()}
+            last = len(self.curves["ticks"]) == len(self.marks) - 1
+            values = {name: measure(metric, state.params, last) for name, metric in self.metrics.items()}
         values |= {clock: np.asarray(getattr(state, clock)) for clock in CLOCKS}
         finite = np.all([np.isfinite(np.asarray(p)).reshape(len(p), -1).all(1) for p in jax.tree.leaves(state.params)], axis=0)
         diverged_at = np.where((self.diverged_at < 0) & ~finite, values["ticks"], self.diverged_at)

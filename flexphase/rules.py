@@ -1,6 +1,6 @@
 """The named algorithms of the paper: a phase process with the estimator that goes with it.
 
-    Run(method, *aol(b=0.5, T=100), source, Optimiser(0.005))
+Run(method, *aol(b=0.5, T=100), source, Optimiser(0.005))
 """
 
 from typing import NamedTuple

@@ -13,7 +13,7 @@ from flexphase.data import Rows, bars_and_stripes
 from flexphase.lanes import grid
 from flexphase.likelihood import NLL
 from flexphase.methods import RBM
-from flexphase.record import Record, describe, replacing
+from flexphase.record import AtEnd, Record, describe, replacing
 from flexphase.rules import aol
 
 ROWS = bars_and_stripes(2)
@@ -100,3 +100,9 @@ def test_descriptions_are_json_and_tell_settings_apart():
     other[3, 3] = 1
     assert describe(big) == describe(big.copy()) != describe(other)
     assert json.loads(json.dumps(described)) == described
+
+
+def test_a_dear_metric_is_taken_at_the_end_only():
+    dear = AtEnd(lambda p: p.W.sum() * 0, lambda p: p.W.sum() * 0 + 1)
+    seen = train(a_run(0.5), phases=10, records=3, metrics={"dear": dear})["dear"].values
+    assert np.array_equal(seen, [[0, 0, 0, 1]])  # by construction: 0 along the way, 1 at the end

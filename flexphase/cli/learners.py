@@ -20,13 +20,14 @@ from ..likelihood import ENUMERABLE, NLL
 from ..methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
 from ..methods.equilibrium_propagation import Accuracy
 from ..methods.rbm import Params, free_energy
+from ..record import AtEnd
 from ..rules import Rule, aol, aol_random, cd, isd
 from .inputs import Input
 
 OPTIMISERS = {"sgd": optax.sgd, "adam": optax.adam}
 TWO_TERM = ("cd", "two-term")
 EXACT = 20  # units of the smaller layer: beyond, enumerating them takes longer than training
-SHOWN = 2000  # training images of which the error is taken
+SHOWN = 500  # images, of each kind, on which the curves of the errors are taken: cheap beside training
 
 
 class Task(NamedTuple):
@@ -106,9 +107,12 @@ def labelled(data: Input) -> np.ndarray:
 
 
 def errors(data: Input, error: Callable[[np.ndarray, np.ndarray], Any]) -> dict[str, Any]:
-    """Test error where there is a test set, and the error on the first training images."""
-    test = {"test_error": error(*data.test)} if data.test else {}
-    return test | {"train_error": error(data.images[:SHOWN], labelled(data)[:SHOWN])}
+    """Test error where there is a test set, and training error: along the way on the first images, at the end on all test images."""
+    train = {"train_error": error(data.images[:SHOWN], labelled(data)[:SHOWN])}
+    if not data.test:
+        return train
+    images, labels = data.test
+    return {"test_error": AtEnd(error(images[:SHOWN], labels[:SHOWN]), error(images, labels))} | train
 
 
 def likelihood(rows: Rows, hidden: int) -> dict[str, Any]:
