@@ -93,5 +93,6 @@ class NLL(OverLanes):
             return free_energy(params, self.data).sum() + len(self.data) * log_z(params)
         from .engines import native  # the engines know the methods, so they cannot be imported before them
 
-        compiled = isinstance(params, Params) and not native.MISSING and min(params.W.shape[1:]) <= ENUMERABLE
-        return native.nll(params, self.data) if compiled else _each_lane(self, params)
+        if isinstance(params, Params) and not native.MISSING and min(params.W.shape[1:]) <= ENUMERABLE:
+            return native.nll(params, self.data)
+        return _each_lane(self, params)
