@@ -106,34 +106,16 @@ struct Machine : Walk<N> {
         }
     }
 
-    int32_t run() {
-        read();
-        for (now = 0; now < job.ticks && !error; now++) {
-            const I over = left == 0;
-            if (any<N>(over)) begin_phases(over);
-            if (error) break;
-            Rng<N> g = Base::rng;
-            sweep(z, positive, [&](int64_t i) { return Base::noise(i, g); });
-            Base::rng = g;
-            learn();
-            left -= 1;
-        }
-        if (!error) write();
-        return error;
+    void step() {
+        Rng<N> g = Base::rng;
+        sweep(z, positive, [&](int64_t i) { return Base::noise(i, g); });
+        Base::rng = g;
     }
 };
-
-template <int N>
-constexpr SmallKernel of() {
-    if constexpr (N > kWidth) return SmallKernel{0, nullptr, nullptr};
-    else return SmallKernel{N, &Machine<N>::scratch, [](const RbmJob& job, int64_t begin, int64_t count, float* scratch) {
-        return Machine<N>(job, begin, count, scratch).run();
-    }};
-}
 
 }  // namespace
 
 extern const SmallKernel machine[3];
-const SmallKernel machine[3] = {of<4>(), of<8>(), of<16>()};
+const SmallKernel machine[3] = {walker<Machine, 4>(), walker<Machine, 8>(), walker<Machine, 16>()};
 
 }  // namespace FLEXPHASE_ISA

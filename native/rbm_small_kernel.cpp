@@ -172,29 +172,7 @@ struct Group : Walk<N> {
         }
         for (int64_t j = 0; j < H; j++) move(c[j], acc_c[j], minus, h[j]);
     }
-
-    int32_t run() {
-        read();
-        for (now = 0; now < job.ticks && !error; now++) {
-            const I over = left == 0;
-            if (any<N>(over)) begin_phases(over);
-            if (error) break;
-            step();
-            learn();
-            left -= 1;
-        }
-        if (!error) write();
-        return error;
-    }
 };
-
-template <int N>
-constexpr SmallKernel small() {
-    if constexpr (N > kWidth) return SmallKernel{0, nullptr, nullptr};
-    else return SmallKernel{N, &Group<N>::scratch, [](const RbmJob& job, int64_t begin, int64_t count, float* scratch) {
-        return Group<N>(job, begin, count, scratch).run();
-    }};
-}
 
 }  // namespace
 
@@ -203,6 +181,6 @@ extern const SmallKernel machine[3];
 extern const Kernels kernels;
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
-const Kernels kernels{TEXT(FLEXPHASE_ISA), &wide, machine, {small<4>(), small<8>(), small<16>()}};
+const Kernels kernels{TEXT(FLEXPHASE_ISA), &wide, machine, {walker<Group, 4>(), walker<Group, 8>(), walker<Group, 16>()}};
 
 }  // namespace FLEXPHASE_ISA

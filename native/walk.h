@@ -8,6 +8,7 @@ namespace {
 
 template <int N>
 struct Walk {
+    static constexpr int width = N;
     using F = typename Vec<N>::F;
     using I = typename Vec<N>::I;
     using U = typename Vec<N>::U;
@@ -103,6 +104,32 @@ struct Walk {
         return u * kUnit;
     }
 };
+
+// All ticks of a job, for a walk that can read, begin_phases, step, learn and write.
+template <class W>
+INLINE int32_t run(W& walk) {
+    walk.read();
+    for (walk.now = 0; walk.now < walk.job.ticks && !walk.error; walk.now++) {
+        const typename W::I over = walk.left == 0;
+        if (any<W::width>(over)) walk.begin_phases(over);
+        if (walk.error) break;
+        walk.step();
+        walk.learn();
+        walk.left -= 1;
+    }
+    if (!walk.error) walk.write();
+    return walk.error;
+}
+
+// The kernel of such a walk with N slots; none where the registers are narrower.
+template <template <int> class W, int N>
+constexpr SmallKernel walker() {
+    if constexpr (N > kWidth) return SmallKernel{0, nullptr, nullptr};
+    else return SmallKernel{N, &W<N>::scratch, [](const RbmJob& job, int64_t begin, int64_t count, float* scratch) {
+        W<N> walk(job, begin, count, scratch);
+        return run(walk);
+    }};
+}
 
 }  // namespace
 }  // namespace FLEXPHASE_ISA
