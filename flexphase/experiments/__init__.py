@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..report.panels import Panel
 from .claims import Claim
@@ -32,7 +32,3 @@ def named(word: str) -> list[str]:
     if word not in FIGURES:
         raise ValueError(f"there is no figure {word!r}; choose from {', '.join(FIGURES)} or all.")
     return FIGURES[word]
-
-
-def sized(module: ModuleType, size: str) -> dict[str, Any]:
-    return module.SIZES[size]
