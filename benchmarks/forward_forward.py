@@ -1,6 +1,6 @@
 """One Forward-Forward update, 784-500-500 with Adam on MNIST: flexphase, the same network in plain PyTorch, and Adam alone in a C loop.
 
-    pip install torch==2.13.0 && python benchmarks/forward_forward.py
+    pip install ".[bench]" && python benchmarks/forward_forward.py
 
 Everything is timed in turns within one run, the best of several repeats; ratios are what counts. The error on the first 2,000 test images
 stands beside each time, after as many updates. The last lines give the price of evaluating the error while training.
@@ -159,7 +159,7 @@ def main():
         if find_spec("torch"):
             contestants |= {f"PyTorch, {n} threads": Torch(rule, train, n) for n in {1, cores(None)}}
         else:
-            print("PyTorch is left out, for it is not installed: pip install torch==2.13.0")
+            print("PyTorch is left out, for it is not installed: pip install 'flexphase[bench]'")
         errors = {}
         for name, contestant in contestants.items():
             contestant.updates(args.updates)
