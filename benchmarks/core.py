@@ -13,7 +13,7 @@ import numpy as np
 from plain import numpy_aol, scan_aol
 
 import flexphase as fp
-from flexphase.core import JaxEngine, _start
+from flexphase.engines.jax import JaxEngine
 from flexphase.lanes import lanes
 from flexphase.methods.rbm import Params
 
@@ -32,7 +32,7 @@ def best(f: Any, repeats: int = 3) -> tuple[float, Any]:
 def main() -> None:
     run = fp.Run(fp.RBM(16, 16, visible_bias=False), *fp.aol(0.5, T), fp.Rows(DATA), fp.Optimiser(0.005))
     every = lanes(run, LANES, 0)
-    start = _start(every)
+    start = JaxEngine().start(every)
     ours, state = best(lambda: JaxEngine().advance(every, start, TICKS, lambda n: None))
     scan = scan_aol(DATA, TICKS, LANES, T)
     theirs, params = best(lambda: scan(jax.random.key(0)))

@@ -20,9 +20,9 @@ import optax
 
 from flexphase import Optimiser, Run, rules
 from flexphase.classification import ForwardForwardError
-from flexphase.core import JaxEngine, _start
 from flexphase.data import LabelContrast, mnist
 from flexphase.engines.forward_forward import ForwardForward as Native
+from flexphase.engines.jax import JaxEngine
 from flexphase.engines.native import cores
 from flexphase.lanes import lanes
 from flexphase.methods import ForwardForward
@@ -49,7 +49,7 @@ class Ours:
         source = LabelContrast(*data, paired=rule == "two-term")
         phases = rules.cd(1) if rule == "two-term" else rules.isd(B, 1)
         self.lanes = lanes(Run(ForwardForward(SIZES), *phases, source, Optimiser(ETA, optax.adam)), 1, 0)
-        self.state, self.engine, self.ticks = _start(self.lanes), engine, 2 if rule == "two-term" else 1
+        self.state, self.engine, self.ticks = engine.start(self.lanes), engine, 2 if rule == "two-term" else 1
 
     def updates(self, n):
         self.state = self.engine.advance(self.lanes, self.state, n * self.ticks, lambda ticks: None)

@@ -17,8 +17,8 @@ import numpy as np
 from plain import numpy_aol
 
 import flexphase as fp
-from flexphase.core import JaxEngine, _start
 from flexphase.engines import native
+from flexphase.engines.jax import JaxEngine
 from flexphase.lanes import lanes
 
 DATA = fp.bars_and_stripes(4)
@@ -36,7 +36,7 @@ def run_794() -> Any:
 def per_tick(engine: Any, run: Any, seeds: int, ticks: int, repeats: int, clock: Any = time.process_time) -> tuple[float, Any]:
     """Seconds per tick and lane, best of the repeats, and the state at the end."""
     every = lanes(run, seeds, 0)
-    state = engine.start(every, _start(every))
+    state = engine.start(every)
     state = engine.advance(every, state, ticks, lambda n: None)  # compiles
     best = np.inf
     for _ in range(repeats):

@@ -14,10 +14,10 @@ from jax import Array
 from .checks import matrix
 from .core import Key
 from .data.transforms import whole_labels
+from .log import OverLanes
 from .methods import forward_forward
 from .methods.rbm import Params, bernoulli, biased, p_hidden, p_visible
 from .plot import axes
-from .record import OverLanes
 
 
 class ForwardForwardError(OverLanes):

@@ -5,7 +5,6 @@ learning and random phase lengths is only *which phase a tick belongs to* and *h
 so `tick` is eq. 5 read top to bottom and a phase is a countdown on a tick, not an inner loop.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -18,7 +17,8 @@ from jax import Array
 
 from .checks import learning_rate
 from .lanes import Grid, Lanes, lanes
-from .record import Log, Record, budget
+from .log import Log, budget
+from .record import Record
 
 Key = Array
 PyTree = Any
@@ -171,37 +171,8 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str: ...
-    def start(self, lanes: Lanes, state: State) -> State: ...  # fills State.noise, if the engine has generators of its own
+    def start(self, lanes: Lanes) -> State: ...  # every lane before its first tick
     def advance(self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]) -> State: ...
-
-
-@eqx.filter_jit
-def _start(lanes: Lanes) -> State:
-    return lanes.vmap(init, lanes.keys)
-
-
-@eqx.filter_jit
-def _loop(lanes: Lanes, state: State, ticks: Array) -> State:
-    return jax.lax.fori_loop(0, ticks, lambda _, s: lanes.vmap(tick, s), state)
-
-
-class JaxEngine:
-    """vmap over lanes, in pieces of about a third of a second so that progress shows and Ctrl-C is heard."""
-
-    name = "jax"
-
-    def start(self, lanes: Lanes, state: State) -> State:
-        return state
-
-    def advance(self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]) -> State:
-        piece = 1
-        while ticks > 0:
-            began, n = time.perf_counter(), min(piece, ticks)
-            state = jax.block_until_ready(_loop(lanes, state, jnp.int32(n)))
-            ticks -= n
-            piece = int(min(max(piece * 0.3 / (time.perf_counter() - began), 1), 100 * piece))
-            report(n)
-        return state
 
 
 def check(run: Run) -> None:
@@ -217,13 +188,13 @@ def check(run: Run) -> None:
 def train(
     run: Run | Grid,
     *,
+    engine: Engine,
     ticks: int | None = None,
     phases: int | None = None,
     seeds: int = 1,
     seed: int = 0,
     metrics: Mapping[str, Any] | None = None,
     records: int = 50,
-    engine: Engine | None = None,
     progress: Callable[[int, int, dict[str, float]], None] | None = None,
     checkpoint: str | Path | None = None,
 ) -> Record:
@@ -236,8 +207,7 @@ def train(
         check(r)
     every = lanes(run, seeds, seed)
     total = budget(every.run.process.mean_length, ticks, phases)
-    engine = engine or JaxEngine()
-    log = Log.open(every, engine.start(every, _start(every)), total, records, metrics or {}, engine.name, checkpoint)
+    log = Log.open(every, engine.start(every), total, records, metrics or {}, engine.name, checkpoint)
 
     def report(n: int) -> None:
         log.done += n

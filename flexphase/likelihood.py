@@ -9,11 +9,11 @@ from jax import Array
 
 from .checks import count, matrix
 from .core import Key
+from .log import OverLanes, _each_lane
 from .methods import rbm
 from .methods.binary import bernoulli
 from .methods.boltzmann import Couplings
 from .methods.rbm import Params, p_visible
-from .record import OverLanes, _each_lane
 
 ENUMERABLE = 24  # units: 2^24 states take seconds
 

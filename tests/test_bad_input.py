@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from on_jax import train
 
 from flexphase import estimators
-from flexphase.core import Optimiser, Run, train
+from flexphase.core import Optimiser, Run
 from flexphase.data import LabelContrast, Rows
 from flexphase.lanes import grid
 from flexphase.likelihood import NLL

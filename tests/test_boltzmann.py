@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from on_jax import train
 from scipy import stats
 
-from flexphase.core import Optimiser, Run, train
+from flexphase.core import Optimiser, Run
 from flexphase.data import Rows, bars_and_stripes
 from flexphase.likelihood import NLL, states
 from flexphase.methods.binary import sample

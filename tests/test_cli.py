@@ -94,11 +94,11 @@ def test_a_folder_is_never_overwritten_and_resume_changes_nothing(trained, capsy
 
 
 def test_ctrl_c_keeps_what_was_recorded_and_resume_ends_with_the_same_bits(tmp_path, capsys, monkeypatch):
-    from flexphase import core
+    from flexphase.engines.jax import JaxEngine
 
     words = [*SMALL, "--phases", "300", "--seeds", "2", "--json"]
     whole = json.loads(call(capsys, *words, "--out", tmp_path / "whole")[1])
-    real, calls = core.JaxEngine.advance, []
+    real, calls = JaxEngine.advance, []
 
     def stopped(self, *args):
         calls.append(1)
@@ -106,11 +106,11 @@ def test_ctrl_c_keeps_what_was_recorded_and_resume_ends_with_the_same_bits(tmp_p
             raise KeyboardInterrupt
         return real(self, *args)
 
-    monkeypatch.setattr(core.JaxEngine, "advance", stopped)
+    monkeypatch.setattr(JaxEngine, "advance", stopped)
     code, out, err = call(capsys, *words, "--out", tmp_path / "cut")
     assert code == 130 and "--resume" in err and json.loads(out)["ticks"] == 300
     assert (tmp_path / "cut" / "record.nc").exists()
-    monkeypatch.setattr(core.JaxEngine, "advance", real)
+    monkeypatch.setattr(JaxEngine, "advance", real)
     code, out, _ = call(capsys, *words, "--out", tmp_path / "cut", "--resume")
     assert code == 0 and json.loads(out)["final"] == whole["final"]
     a, b = (Record.load(tmp_path / name / "record.nc") for name in ("whole", "cut"))

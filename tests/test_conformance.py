@@ -6,9 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from on_jax import train
 
 from flexphase import estimators
-from flexphase.core import Estimator, Optimiser, Phase, Run, check, init, tick, train
+from flexphase.core import Estimator, Optimiser, Phase, Run, check, init, tick
 from flexphase.data import LabelContrast, Rows, bars_and_stripes
 from flexphase.lanes import grid
 from flexphase.methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward

@@ -6,15 +6,16 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from on_jax import train
 
 from flexphase import estimators
-from flexphase.core import Optimiser, Run, train
+from flexphase.core import Optimiser, Run
 from flexphase.core import init as start
 from flexphase.data import Rows
 from flexphase.lanes import grid
+from flexphase.log import OverLanes
 from flexphase.methods import RBM
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
-from flexphase.record import OverLanes
 from flexphase.rules import aol, aol_random, cd, isd
 
 

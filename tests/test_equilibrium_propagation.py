@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from on_jax import train
 
-from flexphase.core import Optimiser, Run, train
+from flexphase.core import Optimiser, Run
 from flexphase.data import Rows, digits
 from flexphase.methods.equilibrium_propagation import Accuracy, EquilibriumPropagation, energy, hard_sigmoid, relax
 from flexphase.rules import cd

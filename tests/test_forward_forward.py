@@ -5,10 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from on_jax import train
 
 from flexphase import rules
 from flexphase.classification import ForwardForwardError, jax_scores
-from flexphase.core import JaxEngine, Optimiser, Run, train
+from flexphase.core import Optimiser, Run
 from flexphase.data import LabelContrast, digits, overlay
 from flexphase.data.sources import Shown
 from flexphase.methods import ForwardForward
@@ -91,7 +92,7 @@ def test_it_learns_real_digits(rule):
     process = rules.cd(1) if rule == "two-term" else rules.isd(0.5, 1)
     run = Run(ForwardForward((64, 60, 60)), *process, source, Optimiser(0.01, optax.adam))
     error = ForwardForwardError(images[1400:], labels[1400:])
-    record = train(run, ticks=16000, metrics={"test_error": error}, records=1, engine=JaxEngine())
+    record = train(run, ticks=16000, metrics={"test_error": error}, records=1)
     assert float(record["test_error"][0, 0]) > 0.6
     assert float(record.final()[0]) < 0.2
     assert int(record["updates"][0, -1]) == (8000 if rule == "two-term" else 16000)

@@ -7,10 +7,11 @@ import optax
 import pytest
 
 from flexphase import rules
-from flexphase.core import JaxEngine, Optimiser, Run, _start, train
+from flexphase.core import Optimiser, Run, train
 from flexphase.data import LabelContrast, Rows, digits
 from flexphase.engines import forward_forward as engine
 from flexphase.engines import native, pick
+from flexphase.engines.jax import JaxEngine
 from flexphase.lanes import grid, lanes
 from flexphase.methods import RBM, ForwardForward
 from flexphase.methods.forward_forward import label_scores
@@ -73,7 +74,7 @@ def rms(params, exact, lane=0):
 def test_against_a_dense_float64_loop(rule, optimiser, isa):
     """Adam magnifies rounding where a gradient is nearly zero, so the yardstick is the JAX engine, which is float32 as well."""
     every = lanes(make_run(rule, optimiser, eta=0.01 if optimiser is optax.adam else 1.0), 1, 3)
-    start = _start(every)
+    start = JaxEngine().start(every)
     exact = numpy_loop(every, start, 600)
     ours = rms(engine.advance(every, start, 600, quiet, 1, isa).params, exact)
     theirs = rms(JaxEngine().advance(every, start, 600, quiet).params, exact)
@@ -87,7 +88,7 @@ def test_resting_rows_pay_their_steps_in_closed_form():
     rng = np.random.default_rng(0)
     images = np.where(rng.random((40, 64)) < 0.03, rng.random((40, 64)), 0).astype(np.float32)
     every = lanes(make_run(source=LabelContrast(images, np.arange(40) % 10, paired=False), sizes=(64, 20, 20)), 1, 0)
-    start = _start(every)
+    start = JaxEngine().start(every)
     for ticks in (90, 300, 2000):
         exact = numpy_loop(every, start, ticks)
         ours = rms(engine.advance(every, start, ticks, quiet, 1).params, exact)
@@ -99,7 +100,7 @@ def test_resting_rows_pay_their_steps_in_closed_form():
 def test_states_can_be_handed_from_engine_to_engine(rule):
     """An odd number of ticks leaves the two-term rule between its phases: what is remembered must come along."""
     every = lanes(make_run(rule, optax.sgd, eta=0.5), 2, 0)
-    start = _start(every)
+    start = JaxEngine().start(every)
     half = engine.advance(every, start, 101, quiet, 2)
     theirs = JaxEngine().advance(every, start, 101, quiet)
     assert jax.tree.structure(half) == jax.tree.structure(theirs)
@@ -123,9 +124,9 @@ def test_the_same_bits_alone_among_many_and_on_more_threads():
     many = grid(lambda b, eta: make_run("isd", eta=eta, source=source, b=b), b=[0.3, 0.5], eta=[0.002, 0.01])
     every = lanes(many, 2, 5)
     alone = lanes(make_run("isd", eta=0.01, source=source, b=0.3), 1, 6)
-    one = engine.advance(alone, _start(alone), 300, quiet, 1)
+    one = engine.advance(alone, JaxEngine().start(alone), 300, quiet, 1)
     for threads in (1, 3):
-        state = engine.advance(every, _start(every), 300, quiet, threads)
+        state = engine.advance(every, JaxEngine().start(every), 300, quiet, threads)
         for a, b in zip(jax.tree.leaves(one.params), jax.tree.leaves(state.params), strict=True):
             assert np.array_equal(a[0], b[3])
 
@@ -138,7 +139,7 @@ def test_every_lane_has_its_own_threshold_and_images():
         return Run(ForwardForward((64, 20), threshold=theta), *rules.isd(0.5, 1), source, Optimiser(0.5))
 
     every = lanes(grid(make, theta=[0.5, 1.0]), 1, 0)
-    start = _start(every)
+    start = JaxEngine().start(every)
     ours, theirs = engine.advance(every, start, 200, quiet, 2), JaxEngine().advance(every, start, 200, quiet)
     np.testing.assert_allclose(ours.params[0].W, theirs.params[0].W, atol=1e-5)
 
@@ -212,7 +213,7 @@ def test_what_it_cannot_do_it_refuses_with_a_sentence(run, words):
 )
 def test_the_kernel_checks_what_it_is_given(change, words):
     every = lanes(make_run(sizes=(64, 20, 20)), 1, 0)
-    arrays = engine.unpack(_start(every), adam=True)
+    arrays = engine.unpack(JaxEngine().start(every), adam=True)
     arrays |= {"images": np.asarray(every.run.source.images)[None], "eta": np.ones(1, np.float32), "theta": np.ones(1, np.float32)}
     arrays |= {
         name: np.zeros((1, 3), kind)

@@ -10,7 +10,6 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare
 
 import flexphase as fp
-from flexphase.core import _start
 from flexphase.engines import native, pick
 from flexphase.lanes import lanes
 from flexphase.likelihood import states
@@ -37,7 +36,7 @@ def experiment(kind="small", seeds=20, T=6, eta=0.05):
 def walked(kind, pieces=(300,), threads=1, isa="", seeds=20):
     every = experiment(kind, seeds)
     engine = native.Boltzmann(threads, isa)
-    state = engine.start(every, _start(every))
+    state = engine.start(every)
     for ticks in pieces:
         state = engine.advance(every, state, ticks, quiet)
     return state
@@ -75,7 +74,7 @@ def test_samples_follow_the_enumerated_distribution(kind, monkeypatch):
     method = BoltzmannMachine(4, 2) if kind == "machine" else fp.RBM(4, 2)
     every = lanes(fp.Run(method, always_free, fp.always_on, fp.Rows(DATA[:, :4]), fp.Optimiser(0.0)), 512, 1)
     engine = native.Boltzmann(1)
-    state = engine.start(every, _start(every))
+    state = engine.start(every)
     rng = np.random.default_rng(5)
     params = jax.tree.map(lambda p: rng.normal(0, 0.7, p.shape[1:]).astype(np.float32), state.params)
     if kind == "machine":

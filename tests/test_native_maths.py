@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import flexphase as fp
-from flexphase.core import JaxEngine, _start
 from flexphase.engines import native
+from flexphase.engines.jax import JaxEngine
 from flexphase.estimators import isd
 from flexphase.lanes import lanes
 from flexphase.methods.boltzmann import BoltzmannMachine, lattice
@@ -81,7 +81,7 @@ def assert_same(ours, theirs, where):
 
 def compare(monkeypatch, every, pieces=(1, 7, 192)):
     """Both regimes of the engine against JAX, whatever the size would choose."""
-    theirs = _start(every)
+    theirs = JaxEngine().start(every)
     ours = {}
     for regime, limit in {"small": 10**9, "wide": 0}.items():
         monkeypatch.setattr(native, "WIDE", limit)

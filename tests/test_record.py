@@ -7,13 +7,15 @@ import numpy as np
 import optax
 import pytest
 import xarray as xr
+from on_jax import train
 
-from flexphase.core import Optimiser, Run, train
+from flexphase.core import Optimiser, Run
 from flexphase.data import Rows, bars_and_stripes
 from flexphase.lanes import grid
 from flexphase.likelihood import NLL
+from flexphase.log import AtEnd
 from flexphase.methods import RBM
-from flexphase.record import AtEnd, Record, describe, replacing
+from flexphase.record import Record, describe, replacing
 from flexphase.rules import aol
 
 ROWS = bars_and_stripes(2)

@@ -17,10 +17,10 @@ from ..classification import ForwardForwardError, FreeEnergyError
 from ..core import Optimiser, Run, init
 from ..data import LabelContrast, Rows, append_labels, binarise
 from ..likelihood import ENUMERABLE, NLL
+from ..log import AtEnd
 from ..methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
 from ..methods.equilibrium_propagation import Accuracy
 from ..methods.rbm import Params, free_energy
-from ..record import AtEnd
 from ..rules import Rule, aol, aol_random, cd, isd
 from .inputs import Input
 

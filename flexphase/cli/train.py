@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("--resume needs --out, the folder to go on with.")
     from ..engines import pick, train
     from ..lanes import lanes
-    from ..record import budget
+    from ..log import budget
     from . import inputs, learners
 
     data = inputs.load(args.data, args.side)

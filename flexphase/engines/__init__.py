@@ -7,6 +7,7 @@ from .. import core
 from ..lanes import Grid
 from ..record import Record
 from . import forward_forward, native
+from .jax import JaxEngine
 
 
 class Compiled(core.Engine, Protocol):
@@ -34,12 +35,12 @@ def pick(name: str, run: Any, threads: int | None = None) -> core.Engine:
     if name not in ("auto", "jax", "native"):
         raise ValueError(f"there is no engine {name!r}; choose auto, jax or native.")
     if name == "jax":
-        return core.JaxEngine()
+        return JaxEngine()
     if native.MISSING:
         if name == "native":
             raise ValueError(native.MISSING)
         _tell_once(native.MISSING)
-        return core.JaxEngine()
+        return JaxEngine()
     runs = run.runs if isinstance(run, Grid) else [run]
     reasons = []
     for engine in compiled(threads):
@@ -49,7 +50,7 @@ def pick(name: str, run: Any, threads: int | None = None) -> core.Engine:
         reasons.append(refusals[0])
     if name == "native":
         raise ValueError(" ".join(reasons) + " Use engine='jax' or 'auto'.")
-    return core.JaxEngine()
+    return JaxEngine()
 
 
 def train(run: Any, *, engine: str = "auto", threads: int | None = None, **options: Any) -> Record:

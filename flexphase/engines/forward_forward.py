@@ -15,6 +15,7 @@ from ..estimators import always_on, isd, two_term
 from ..lanes import Lanes
 from ..methods import forward_forward as method
 from ..phases import Fixed, Phases
+from .jax import start
 from .native import _native, cores, owned  # type: ignore[attr-defined]
 
 BLOCK = 2048  # ticks between two looks at the keyboard
@@ -42,8 +43,8 @@ class ForwardForward:
             return "the native Forward-Forward engine knows optax.adam and optax.sgd."
         return None
 
-    def start(self, lanes: Lanes, state: State) -> State:
-        return state
+    def start(self, lanes: Lanes) -> State:
+        return start(lanes)
 
     def advance(self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]) -> State:
         return advance(lanes, state, ticks, report, self.threads)

@@ -16,6 +16,7 @@ from ..lanes import Lanes
 from ..methods.binary import NegativeStart
 from ..methods.boltzmann import BoltzmannMachine
 from ..methods.rbm import RBM, Params
+from .jax import start
 from .native_state import bits, joined, owned, pack, seeds, settle, unpack
 from .tapes import draw, reach
 
@@ -91,8 +92,8 @@ class Boltzmann:
             return "the native Boltzmann engine needs an estimator whose weight is the same at all ticks but the first and the last."
         return None
 
-    def start(self, lanes: Lanes, state: State) -> State:
-        method = lanes.run.method
+    def start(self, lanes: Lanes) -> State:
+        state, method = start(lanes), lanes.run.method
         wide = type(method) is RBM and method.visible * method.hidden > WIDE
         return state._replace(noise=seeds(state.key, state.params, wide))
 
