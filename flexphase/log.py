@@ -142,7 +142,7 @@ class Log:
             self.keep()
 
     def digest(self) -> str:
-        return hashlib.sha256(json.dumps([self.config, "0"], sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(self.config, sort_keys=True).encode()).hexdigest()
 
     def keep(self) -> None:
         assert self.checkpoint

@@ -31,11 +31,9 @@ def execute(sweeps: Sequence[Sweep], folder: RunFolder, executor: Executor, watc
         raise ValueError("two sweeps of one run have the same name.")
     todo = [chunk for chunk in every if not done(folder, chunk)]
     tasks = [json.dumps(chunk.task() | {"folder": str(place(folder).resolve())}) for chunk in todo]
-    for stale in [
-        *place(folder).glob(".*.part"),
-        *place(folder).glob("*.ticks"),
-    ]:  # of a run that was killed: the lock says that it is over
-        stale.unlink(missing_ok=True)
+    for pattern in (".*.part", "*.ticks"):  # of a run that was killed: the lock says that it is over
+        for stale in place(folder).glob(pattern):
+            stale.unlink(missing_ok=True)
     if not tasks:
         return
     for finished in executor.run(tasks):
