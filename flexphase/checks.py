@@ -8,6 +8,8 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+SINGLE = np.finfo(np.float32)
+
 
 def _number(value: Any, what: str) -> np.ndarray | None:
     """The value as a finite array, or None where it is being traced and was checked before."""
@@ -21,6 +23,9 @@ def _number(value: Any, what: str) -> np.ndarray | None:
         raise ValueError(f"{what} must be a number, not {value!r}.") from None
     if not np.all(np.isfinite(array)):
         raise ValueError(f"{what} must be finite, not {value!r}.")
+    size = np.abs(array[array != 0], dtype=np.float64)
+    if np.any((size < SINGLE.tiny) | (size > SINGLE.max)):
+        raise ValueError(f"{what} must be 0 or between 1.2e-38 and 3.4e38 in size, the range of single precision, not {value!r}.")
     return array
 
 
@@ -33,7 +38,7 @@ def count(n: Any, what: str, least: int = 1) -> int:
 
 def probability(b: Any, what: str = "b, the probability of a positive phase,") -> Array:
     array = _number(b, what)
-    if array is not None and not np.all((array > 0) & (array < 1)):
+    if array is not None and not np.all((array > 0) & (array.astype(np.float32) < 1)):
         raise ValueError(f"{what} must lie strictly between 0 and 1, not {b!r}: at 0 or 1 one of the two terms is never seen. Try 0.5.")
     return jnp.asarray(b, jnp.float32)
 

@@ -31,6 +31,8 @@ def go(**options):
 REFUSED = {
     "b = 0": (lambda: Bernoulli(0.0), "between 0 and 1.*0.5"),
     "b = 1": (lambda: isd(1), "between 0 and 1"),
+    "b that rounds to 1": (lambda: isd(1 - 1e-9), "between 0 and 1"),
+    "b that rounds to 0": (lambda: isd(1e-46), "single precision"),
     "b = nan": (lambda: aol(float("nan")), "finite"),
     "b is a word": (lambda: aol("half"), "must be a number"),
     "b is a boolean": (lambda: aol(True), "must be a number"),
@@ -44,6 +46,9 @@ REFUSED = {
     "T is None": (lambda: Fixed(None), "must be a number"),
     "eta negative": (lambda: Optimiser(-0.1), "must not be negative"),
     "eta is a word": (lambda: Optimiser("fast"), "must be a number"),
+    "eta that rounds to infinity": (lambda: Optimiser(1e39), "single precision"),
+    "eta that rounds to 0": (lambda: Optimiser(1e-50), "single precision"),
+    "one vanishing eta of a sweep": (lambda: Optimiser(np.array([0.1, 1e-50])), "single precision"),
     "eta is infinite": (lambda: Optimiser(np.inf), "finite"),
     "data with three axes": (lambda: Rows(np.zeros((2, 2, 2))), r"\(rows, features\)"),
     "data with one axis": (lambda: Rows(np.zeros(3)), r"\(rows, features\)"),
