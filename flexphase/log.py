@@ -99,7 +99,7 @@ class Log:
             "metrics": {name: describe(m) for name, m in metrics.items()},
             "engine": engine,
         }
-        marks = np.unique(np.linspace(0, total, records + 1).round().astype(int))
+        marks = np.unique(np.linspace(0, total, min(records, total) + 1).round().astype(int))
         curves = {name: [] for name in [*CLOCKS, *metrics]}
         log = Log(lanes, state, marks, metrics, config, engine, Path(checkpoint) if checkpoint else None, curves)
         log.diverged_at = np.full(len(lanes.keys), -1, np.int64)
@@ -158,14 +158,20 @@ class Log:
         try:
             with open(self.checkpoint, "rb") as opened, np.load(opened, allow_pickle=False) as file:  # type: ignore[arg-type]
                 kept = dict(file)
-            digest = str(kept["digest"])
+            if ours := str(kept["digest"]) == self.digest():
+                self._take(kept)
         except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{self.checkpoint} is not a checkpoint of flexphase ({error}).") from None
-        if digest != self.digest():
+            raise ValueError(f"{self.checkpoint} is not a checkpoint of flexphase ({error}); choose another folder.") from None
+        if not ours:
             raise ValueError(f"{self.checkpoint} belongs to another configuration; resume with the same settings or choose another folder.")
-        self.state = _unpack(self.state, [kept[f"state{i}"] for i in range(len(jax.tree.leaves(self.state)))])
-        self.curves = {name: list(kept[f"curve.{name}"]) for name in self.curves}
-        self.diverged_at = kept["diverged_at"]
+
+    def _take(self, kept: dict[str, np.ndarray]) -> None:
+        fresh = pack(self.state)
+        state = [kept[f"state{i}"] for i in range(len(fresh))]
+        curves = {name: list(kept[f"curve.{name}"]) for name in self.curves}
+        if [a.shape for a in state] != [a.shape for a in fresh] or len({len(curve) for curve in curves.values()}) > 1:
+            raise ValueError("its arrays do not fit together")
+        self.state, self.curves, self.diverged_at = _unpack(self.state, state), curves, kept["diverged_at"]
         self.times = dict(zip(self.times, kept["times"].tolist(), strict=True))
 
     def record(self) -> Record:

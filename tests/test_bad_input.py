@@ -137,3 +137,19 @@ def test_what_looks_odd_but_has_a_meaning_is_taken():
     run = Run(RBM(2, 1), Phases(Alternating(), Geometric(np.float64(1))), estimators.two_term, Rows([[True, False]]), Optimiser(0))
     record = train(run, ticks=np.int64(4), seeds=np.int32(1), records=np.int64(1))
     assert record["updates"].isel(record=-1) == 2
+
+
+@pytest.mark.parametrize("tamper", [{"state0": None}, {"state0": np.zeros(3)}, {"curve.ticks": np.zeros((1, 1))}, {"times": np.zeros(1)}])
+def test_a_checkpoint_that_was_tampered_with_is_refused(tamper, tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    go(checkpoint=path, records=2)
+    with np.load(path) as file:
+        kept = dict(file) | tamper
+    np.savez(path, **{name: array for name, array in kept.items() if array is not None})
+    with pytest.raises(ValueError, match="not a checkpoint of flexphase"):
+        go(checkpoint=path, records=2)
+
+
+def test_no_more_records_than_ticks_are_planned():
+    """A mark for each of 10^15 records would not fit into any memory."""
+    assert go(records=10**15)["ticks"].values.tolist() == [[0, 1, 2, 3, 4]]
