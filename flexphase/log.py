@@ -73,7 +73,7 @@ def _unpack(tree: Any, packed: list[np.ndarray]) -> Any:
 
 @dataclass
 class Log:
-    """One line of thought: the state of all lanes, and what was seen of it so far."""
+    """The state of all lanes, and what was recorded of it so far."""
 
     lanes: Lanes
     state: Any
