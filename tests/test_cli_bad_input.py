@@ -151,6 +151,12 @@ def test_out_that_cannot_be_written(tmp_path, capsys, monkeypatch):
     refused(capsys, *SMALL, "--resume", says="--out")
 
 
+def test_only_a_command_that_can_go_on_advises_to(tmp_path, capsys):
+    (tmp_path / "kept").touch()
+    refused(capsys, *SMALL, "--out", tmp_path, says="--resume")
+    refused(capsys, "theory", "lengths", "--out", tmp_path, says="choose another folder.")
+
+
 def test_a_full_disk_is_one_line_and_what_was_there_stays(tmp_path, capsys, monkeypatch):
     words = [*SMALL, "--out", str(tmp_path / "run")]
     real = np.savez
@@ -163,6 +169,16 @@ def test_a_full_disk_is_one_line_and_what_was_there_stays(tmp_path, capsys, monk
     assert [p.name for p in (tmp_path / "run").iterdir()] == ["config.json"]
     monkeypatch.setattr(np, "savez", real)
     assert main([*words, "--resume"]) == 0
+
+
+def test_memory_that_jax_asks_for_in_vain_is_one_line(tmp_path, capsys, monkeypatch):
+    from flexphase.cli import learners
+
+    def greedy(*_):
+        raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 66336152800 bytes.")
+
+    monkeypatch.setattr(learners, "fits_in_memory", greedy)
+    refused(capsys, *SMALL, "--out", tmp_path / "run", says="not enough memory")
 
 
 def test_closed_streams_are_no_fault(tmp_path):
@@ -189,7 +205,10 @@ def test_records_that_are_none(tmp_path, capsys):
     refused(capsys, "plot", record, record, "--fields", "--out", tmp_path / "f.png", says="one run")
     refused(capsys, "sample", record, "--lane", "7", says="there is no 7")
     refused(capsys, "sample", record, "--label", "3", says="no label units")
-    refused(capsys, "sample", record, "--out", tmp_path / "no" / "s.png")
+    refused(capsys, "sample", record, "--label", "all", says="no label units")
+    refused(capsys, "sample", record, "--seed", "1e30", says="2^31")
+    refused(capsys, "sample", record, "--out", tmp_path / "no" / "s.png", says="no folder")
+    refused(capsys, "plot", record, "--out", tmp_path / "f.png", "--table", tmp_path / "no" / "t.csv", says="no folder")
     (tmp_path / "run" / "checkpoint.npz").write_bytes(b"nonsense")
     refused(capsys, *SMALL, "--out", tmp_path / "run", "--resume", says="not a checkpoint")
     assert not (tmp_path / "f.png").exists()

@@ -79,4 +79,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ADVICE as error:
         return fail(error, 2)
     except Exception as error:
+        if "RESOURCE_EXHAUSTED" in str(error):  # what JAX says for MemoryError
+            return fail(MemoryError("there is not enough memory; take fewer seeds, units, rows or lanes."), 2)
         return fail(error, 1)

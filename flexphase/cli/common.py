@@ -46,6 +46,12 @@ def whole(text: str) -> int:
     return int(text) if text.strip().isdecimal() else int(value)
 
 
+def seed(text: str) -> int:
+    if (value := whole(text)) >= 2**31:
+        raise argparse.ArgumentTypeError(f"a seed must lie between 0 and 2^31 - 1, not {text!r}")
+    return value
+
+
 def count(text: str) -> int:
     if (value := whole(text)) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not at least 1")
@@ -75,13 +81,14 @@ def show(result: Any) -> None:
     print(json.dumps(plain(result), allow_nan=False), flush=True)
 
 
-def fresh_folder(path: str | Path, resume: bool = False) -> Path:
-    """A folder to write to: made here, or empty, or to be resumed; nothing that exists is overwritten."""
+def fresh_folder(path: str | Path, resume: bool | None = None) -> Path:
+    """A folder to write to: made here, or empty, or to be resumed by a command that can; nothing that exists is overwritten."""
     path = Path(path)
     if path.exists() and not path.is_dir():
         raise ValueError(f"{path} is a file; give --out a folder.")
     if path.is_dir() and any(path.iterdir()) and not resume:
-        raise ValueError(f"{path} exists and is not empty; choose another folder, or go on with what is there by --resume.")
+        go_on = "" if resume is None else ", or go on with what is there by --resume"
+        raise ValueError(f"{path} exists and is not empty; choose another folder{go_on}.")
     try:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / ".writable"

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from . import train
-from .common import count, positive, say, show, whole
+from .common import count, positive, say, seed, show, whole
 
 
 def add(subparsers: Any) -> None:
@@ -24,7 +24,7 @@ def measuring(p: argparse.ArgumentParser, **given: Any) -> None:
     group.add_argument("--bias", type=positive, default=0.1, help="share of an update that its bias may have")
     group.add_argument("--loss", type=positive, default=0.05, help="loss per sample that the noise of the updates may cost in the long run")
     group.add_argument("--lane", type=whole, default=0, help="which of the trained networks, counted from 0")
-    group.add_argument("--seed", type=whole, default=0, help="seed of the measurement")
+    group.add_argument("--seed", type=seed, default=0, help="seed of the measurement")
     group.add_argument("--lanes", type=count, default=32, help="chains that are measured side by side")
     group.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     p.set_defaults(**given)

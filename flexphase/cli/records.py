@@ -40,6 +40,8 @@ def unused(path: str | Path, force: bool, named: bool = True) -> Path:
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give --out a file such as {path / 'figure.png'}.")
+    if not path.parent.is_dir():
+        raise ValueError(f"there is no folder {path.parent} to write {path.name} to; make it first, or choose another.")
     if force or not path.exists():
         return path
     if named:

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any, NamedTuple
 
-from .common import count, say, show, whole
+from .common import count, say, seed, show, whole
 from .records import Kept, load, unused
 
 HALVES = ("top", "bottom", "left", "right")
@@ -15,7 +15,7 @@ def add(subparsers: Any) -> None:
     p.add_argument("run", metavar="RUN", help="folder of a run, or its record.nc")
     p.add_argument("--rows", type=count, default=64, help="how many samples")
     p.add_argument("--steps", type=count, default=1000, help="sweeps of Gibbs sampling for each")
-    p.add_argument("--seed", type=whole, default=0, help="seed of the sampling")
+    p.add_argument("--seed", type=seed, default=0, help="seed of the sampling")
     p.add_argument("--lane", type=whole, default=0, help="which of the trained networks, counted from 0")
     what = p.add_mutually_exclusive_group()
     what.add_argument("--label", metavar="K", help="hold the label units at class K, or at every class in turn: all")
@@ -73,7 +73,7 @@ def held(args: argparse.Namespace, run: Kept, trained: Trained) -> tuple[Any, An
     x, mask = np.zeros((args.rows, trained.method.visible), np.float32), np.zeros(trained.method.visible, bool)
     if args.label is not None:
         words = [str(k) for k in range(trained.classes)]
-        if args.label not in (*words, "all"):
+        if not words or args.label not in (*words, "all"):
             known = f"choose 0 to {trained.classes - 1} or all" if words else "this machine has no label units"
             raise ValueError(f"there is no label {args.label!r}; {known}.")
         labels = np.arange(args.rows) % trained.classes if args.label == "all" else np.full(args.rows, int(args.label))
