@@ -209,6 +209,10 @@ def test_records_that_are_none(tmp_path, capsys):
     refused(capsys, "sample", record, "--seed", "1e30", says="2^31")
     refused(capsys, "sample", record, "--out", tmp_path / "no" / "s.png", says="no folder")
     refused(capsys, "plot", record, "--out", tmp_path / "f.png", "--table", tmp_path / "no" / "t.csv", says="no folder")
+    refused(capsys, "plot", record, "--out", tmp_path / "f.png", "--table", tmp_path / "f.png", says="both name")
+    (tmp_path / "mine.npy").write_text("kept")
+    refused(capsys, "sample", record, "--out", tmp_path / "mine.png", says="mine.npy exists")
+    assert (tmp_path / "mine.npy").read_text() == "kept"
     (tmp_path / "run" / "checkpoint.npz").write_bytes(b"nonsense")
     refused(capsys, *SMALL, "--out", tmp_path / "run", "--resume", says="not a checkpoint")
     assert not (tmp_path / "f.png").exists()

@@ -26,6 +26,8 @@ def run(args: argparse.Namespace) -> None:
 
     figure = unused(args.out, args.force)
     table = unused(args.table, args.force) if args.table else None
+    if table == figure:
+        raise ValueError(f"--out and --table both name {figure}; give the table a name of its own, such as {figure.with_suffix('.csv')}.")
     kept = [load(path) for path in args.runs]
     labels = [k.label for k in kept]
     names = [k.label if labels.count(k.label) == 1 else f"{k.label} ({k.folder.name}, {i + 1})" for i, k in enumerate(kept)]

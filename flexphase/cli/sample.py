@@ -105,6 +105,7 @@ def run(args: argparse.Namespace) -> None:
     run = load(args.run)
     trained = rebuild(run.record, args.lane)
     picture = unused(args.out or run.folder / "samples.png", args.force, named=args.out is not None)
+    unused(picture.with_suffix(".npy"), args.force)
     x, mask = held(args, run, trained)
     rows = np.asarray(sample(trained.method, jax.random.key(args.seed), trained.params, args.rows, args.steps, x, mask))
     columns = trained.classes if args.label == "all" else None
