@@ -17,7 +17,6 @@ from .data.transforms import whole_labels
 from .log import OverLanes
 from .methods import forward_forward
 from .methods.rbm import Params, bernoulli, biased, p_hidden, p_visible
-from .plot import axes
 
 
 class ForwardForwardError(OverLanes):
@@ -136,21 +135,7 @@ def class_samples(key: Key, params: Params, classes: int = 10, each: int = 8, st
         p = p_hidden(params, jnp.concatenate([bernoulli(jax.random.uniform(k_v, v.shape), v), label], axis=1))
         return p_visible(params, bernoulli(jax.random.uniform(k_h, p.shape), p))[:, :pixels]
 
-    v = jax.lax.fori_loop(0, steps, step, jnp.full((classes * each, pixels), 0.5))
+    # Pixels at random are a trap: half of them on is far from any digit, and chains that begin there may never leave. Random h is not.
+    h = bernoulli(jax.random.uniform(jax.random.fold_in(key, 2**32 - 1), (classes * each, params.W.shape[1])), 0.5)
+    v = jax.lax.fori_loop(0, steps, step, p_visible(params, h)[:, :pixels])
     return v.reshape(classes, each, pixels)
-
-
-def plot_class_samples(samples: Any, ax: Any = None) -> Any:
-    """One row of square pictures for each class; the axes."""
-    samples = np.asarray(samples)
-    classes, each, pixels = samples.shape
-    side = round(pixels**0.5)
-    if side * side != pixels:
-        raise ValueError(f"{pixels} pixels are not a square picture; reshape the samples and draw them yourself.")
-    ax = axes(ax, width=0.6 * each + 0.8, height=0.6 * classes + 0.5)
-    sheet = samples.reshape(classes, each, side, side).transpose(0, 2, 1, 3).reshape(classes * side, each * side)
-    ax.imshow(sheet, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
-    ax.set_yticks((np.arange(classes) + 0.5) * side - 0.5, np.arange(classes))
-    ax.set_xticks([])
-    ax.set(ylabel="label that is clamped", xlabel="independent chains")
-    return ax

@@ -162,6 +162,22 @@ def pictures(
     return ax
 
 
+def class_pictures(samples: Any, ax: Any = None) -> Any:
+    """One row of square pictures for each class; the axes."""
+    samples = np.asarray(samples)
+    classes, each, pixels = samples.shape
+    side = round(pixels**0.5)
+    if side * side != pixels:
+        raise ValueError(f"{pixels} pixels are not a square picture; reshape the samples and draw them yourself.")
+    ax = axes(ax, width=0.6 * each + 0.8, height=0.6 * classes + 0.5)
+    sheet = samples.reshape(classes, each, side, side).transpose(0, 2, 1, 3).reshape(classes * side, each * side)
+    ax.imshow(sheet, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
+    ax.set_yticks((np.arange(classes) + 0.5) * side - 0.5, np.arange(classes))
+    ax.set_xticks([])
+    ax.set(ylabel="label that is clamped", xlabel="independent chains")
+    return ax
+
+
 def receptive_fields(record: Record, lane: int = 0, shape: tuple[int, int] | None = None, ax: Any = None) -> Any:
     """The weights of every hidden unit of an RBM to the picture, one lane's."""
     if "W" not in record.params or "a" not in record.params:

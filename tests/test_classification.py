@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from flexphase import Optimiser, Run, train
-from flexphase.classification import FreeEnergyError, SampledError, class_samples, label_activity, label_free_energies, plot_class_samples
+from flexphase.classification import FreeEnergyError, SampledError, class_samples, label_activity, label_free_energies
 from flexphase.data import Rows, append_labels, binarise, digits
 from flexphase.methods import RBM
 from flexphase.methods.rbm import Params, free_energy
+from flexphase.plot import class_pictures
 from flexphase.rules import cd
 
 PIXELS, CLASSES, HIDDEN = 4, 3, 3
@@ -89,12 +90,12 @@ def test_class_samples_follow_the_enumerated_conditional(machine):
 def test_the_picture_has_a_row_for_each_class():
     samples = np.zeros((3, 5, 16))
     samples[1] = 1
-    ax = plot_class_samples(samples)
+    ax = class_pictures(samples)
     sheet = ax.images[0].get_array()
     assert sheet.shape == (12, 20) and sheet[4:8].all() and not sheet[:4].any()
     assert [label.get_text() for label in ax.get_yticklabels()] == ["0", "1", "2"]
     with pytest.raises(ValueError, match="square"):
-        plot_class_samples(np.zeros((3, 5, 15)))
+        class_pictures(np.zeros((3, 5, 15)))
 
 
 def test_a_labelled_rbm_learns_real_digits():

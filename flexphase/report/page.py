@@ -41,6 +41,11 @@ def numbers(values: Any) -> Any:
     return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values, float)]
 
 
+def curves(shown: Shown) -> list[Any]:
+    """The panels that the page's script draws; pictures are in the figure alone."""
+    return [panel for panel in shown.panels if panel.samples is None]
+
+
 def panel_json(panel: Any) -> dict[str, Any]:
     series = [s._asdict() | {"x": numbers(s.x), "y": numbers(s.y), "sd": numbers(s.sd)} for s in panel.series]
     return panel._asdict() | {"series": series, "shade": list(panel.shade)}
@@ -101,7 +106,7 @@ def section(i: int, entry: Entry) -> str:
 {"".join(f"<p>{escape(remark)}</p>" for remark in entry.shown.remarks)}
 <h3>Claims</h3>{claims_table(entry.shown)}
 <h3>Curves</h3><p class="faint">{HOW}</p>
-<div class="curves">{"".join(curve(i, j, p.title) for j, p in enumerate(entry.shown.panels))}</div>
+<div class="curves">{"".join(curve(i, j, p.title) for j, p in enumerate(curves(entry.shown)))}</div>
 <details><summary>Settings and time</summary>{pairs(entry.settings | entry.times)}</details>
 {downloads(entry)}</section>"""
 
@@ -119,6 +124,6 @@ def page(title: str, command: str, facts: dict[str, str], entries: Sequence[Entr
 <h3>Run it again</h3><pre>{escape(command)}</pre>
 <details open><summary>This run</summary>{pairs(facts)}</details>
 {"".join(section(i, e) for i, e in enumerate(entries))}
-<script type="application/json" id="data">{embedded([[panel_json(p) for p in e.shown.panels] for e in entries])}</script>
+<script type="application/json" id="data">{embedded([[panel_json(p) for p in curves(e.shown)] for e in entries])}</script>
 <script>{here.joinpath("curves.js").read_text()}</script></body></html>
 """

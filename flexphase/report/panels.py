@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ..plot import PALETTE, over_seeds
+from ..plot import PALETTE, class_pictures, over_seeds
 
 LINES = ("-", "--", ":", "-.")
 
@@ -33,6 +33,7 @@ class Panel(NamedTuple):
     logy: bool = False
     shade: Sequence[tuple[float, float]] = ()  # stretches of x with a grey ground
     ylim: tuple[float, float] | None = None
+    samples: Any = None  # (classes, each, pixels), drawn as pictures in place of series
 
 
 def curve(name: str, dataset: xr.Dataset, clock: str, metric: str, scale: float = 1.0, **style: Any) -> Series:
@@ -86,6 +87,9 @@ def ink(colour: int) -> str:
 
 
 def panel_on(ax: Any, panel: Panel) -> None:
+    if panel.samples is not None:
+        class_pictures(panel.samples, ax).set_title(panel.title)
+        return
     for low, high in panel.shade:
         ax.axvspan(low, high, color="#888888", alpha=0.25, linewidth=0)
     for s in panel.series:
