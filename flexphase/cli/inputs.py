@@ -25,10 +25,12 @@ class Input(NamedTuple):
         return 0 if self.labels is None else max(int(self.labels.max()) + 1, 2)
 
 
-def load(word: str, side: int = 4) -> Input:
+def load(word: str, side: int | None = None) -> Input:
     """The data by its word or path."""
-    if word == "bas" or word.startswith("bas:"):
-        return bars(word.removeprefix("bas").removeprefix(":") or str(side))
+    if word == "bas":
+        return bars(str(side or 4))
+    if word.startswith("bas:"):
+        return bars(word.removeprefix("bas:"))
     if word == "digits":
         from ..data import digits
 

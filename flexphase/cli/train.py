@@ -53,7 +53,7 @@ def model(p: argparse.ArgumentParser, method: str) -> None:
     defaults = METHODS[method]
     group = p.add_argument_group("data and model")
     group.add_argument("--data", default=defaults.data, help="bas, bas:SIDE, digits, mnist, or a .npy, .npz or .csv file")
-    group.add_argument("--side", type=count, default=4, help="side of Bars and Stripes")
+    group.add_argument("--side", type=count, help="side of Bars and Stripes, for --data bas (default: 4)")
     if method in BERNOULLI:
         words = "number of hidden units" + (" (default: 128 for mnist, else 16)" if defaults.hidden is None else "")
         group.add_argument("--hidden", type=count, default=defaults.hidden, help=words)
@@ -106,6 +106,8 @@ def output(p: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.resume and not args.out:
         raise ValueError("--resume needs --out, the folder to go on with.")
+    if args.side and args.data != "bas":
+        raise ValueError(f"--side {args.side} is for --data bas, and the data are {args.data}; give one of the two.")
     from ..engines import pick, train
     from ..lanes import lanes
     from ..log import budget
