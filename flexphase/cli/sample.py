@@ -13,12 +13,12 @@ def add(subparsers: Any) -> None:
     text = "Sample a trained RBM or Boltzmann machine by Gibbs sampling from random starts; writes a picture, and an .npy file beside it."
     p = subparsers.add_parser("sample", help="samples of a trained machine", description=text)
     p.add_argument("run", metavar="RUN", help="folder of a run, or its record.nc")
-    p.add_argument("--rows", type=count, default=64, help="how many samples")
+    p.add_argument("--rows", type=count, default=64, help="how many samples; rounded up to as many of each class for --label all")
     p.add_argument("--steps", type=count, default=1000, help="sweeps of Gibbs sampling for each")
     p.add_argument("--seed", type=seed, default=0, help="seed of the sampling")
     p.add_argument("--lane", type=whole, default=0, help="which of the trained networks, counted from 0")
     what = p.add_mutually_exclusive_group()
-    what.add_argument("--label", metavar="K", help="hold the label units at class K, or at every class in turn: all")
+    what.add_argument("--label", metavar="K", help="hold the label units at class K, or at every class, a row of the picture each: all")
     what.add_argument("--clamp", choices=HALVES, help="hold this half of the picture at rows of the data, and complete the other")
     p.add_argument("--out", metavar="FILE", help="the picture, .png, .svg or .pdf (default: samples.png in the run's folder)")
     p.add_argument("--force", action="store_true", help="replace --out if it exists")
@@ -76,7 +76,8 @@ def held(args: argparse.Namespace, run: Kept, trained: Trained) -> tuple[Any, An
         if not words or args.label not in (*words, "all"):
             known = f"choose 0 to {trained.classes - 1} or all" if words else "this machine has no label units"
             raise ValueError(f"there is no label {args.label!r}; {known}.")
-        labels = np.arange(args.rows) % trained.classes if args.label == "all" else np.full(args.rows, int(args.label))
+        chosen = range(trained.classes) if args.label == "all" else [int(args.label)]
+        labels = np.repeat(chosen, args.rows // len(chosen))
         x[np.arange(args.rows), pixels + labels], mask[pixels:] = 1, True
         return x, mask
     if args.clamp:
@@ -105,10 +106,12 @@ def run(args: argparse.Namespace) -> None:
     run = load(args.run)
     trained = rebuild(run.record, args.lane)
     picture = unused(args.out or run.folder / "samples.png", args.force, named=args.out is not None)
-    unused(picture.with_suffix(".npy"), args.force)
+    columns = None
+    if args.label == "all" and trained.classes:
+        columns = -(-args.rows // trained.classes)
+        args.rows = columns * trained.classes
     x, mask = held(args, run, trained)
     rows = np.asarray(sample(trained.method, jax.random.key(args.seed), trained.params, args.rows, args.steps, x, mask))
-    columns = trained.classes if args.label == "all" else None
     ax = plot.pictures(rows[:, : trained.shape[0] * trained.shape[1]], trained.shape, columns)
     plot.save(ax, picture)
     with replacing(picture.with_suffix(".npy")) as part, open(part, "wb") as file:
