@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from flexphase.cli import main
 
@@ -218,6 +219,15 @@ def test_records_that_are_none(tmp_path, capsys):
     (tmp_path / "run" / "checkpoint.npz").write_bytes(b"nonsense")
     refused(capsys, *SMALL, "--out", tmp_path / "run", "--resume", says="not a checkpoint")
     assert not (tmp_path / "f.png").exists()
+
+
+@pytest.mark.parametrize("options", ["no json", "{}", "[1]", "3"])
+def test_damaged_options_of_a_record(options, tmp_path):
+    from flexphase.cli.records import Kept
+    from flexphase.record import Record
+
+    with pytest.raises(ValueError, match="are damaged; train again"):
+        _ = Kept(Record(xr.Dataset(attrs={"options": options})), tmp_path).options
 
 
 def test_an_error_of_ours_is_one_line_too(capsys, monkeypatch):

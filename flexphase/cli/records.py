@@ -16,7 +16,11 @@ class Kept(NamedTuple):
         """The options that `flexphase train` was given."""
         if "options" not in self.record.attrs:
             raise ValueError(f"the record in {self.folder} was not made by flexphase train, so the data that it learned are not known.")
-        return json.loads(self.record.attrs["options"])
+        try:
+            options = json.loads(self.record.attrs["options"])
+            return {name: options[name] for name in ("method", "data", "side")} | options
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"the options in the record in {self.folder} are damaged; train again.") from None
 
     @property
     def label(self) -> str:
