@@ -38,6 +38,16 @@ def budget(mean_length: Any, ticks: int | None, phases: int | None) -> int:
     return ticks
 
 
+def check_names(names: list[str]) -> None:
+    """Axes and metrics become variables of one netCDF file: a name that it cannot hold is refused before training, not lost after it."""
+    for name in names:
+        if names.count(name) > 1 or name in (*CLOCKS, "record", "diverged_at", "", ".", "..") or "/" in name or name.startswith("params"):
+            raise ValueError(
+                f"{name!r} cannot name an axis or a metric of a record: a name stands for one thing, has no slash, and is none of "
+                f"{', '.join(CLOCKS)}, record, diverged_at, params."
+            )
+
+
 class OverLanes(eqx.Module):
     """A metric that takes the parameters of all lanes at once, because it can do so faster than one by one."""
 
@@ -91,6 +101,7 @@ class Log:
     @staticmethod
     def open(lanes: Lanes, state: Any, total: int, records: int, metrics: Mapping[str, Any], engine: str, checkpoint: Any) -> "Log":
         records = count(records, "records")
+        check_names([*lanes.dims, *metrics])
         config = {
             "run": describe(lanes.settings),
             "dims": describe(lanes.dims),

@@ -108,3 +108,9 @@ def test_a_dear_metric_is_taken_at_the_end_only():
     dear = AtEnd(lambda p: p.W.sum() * 0, lambda p: p.W.sum() * 0 + 1)
     seen = train(a_run(0.5), phases=10, records=3, metrics={"dear": dear})["dear"].values
     assert np.array_equal(seen, [[0, 0, 0, 1]])  # by construction: 0 along the way, 1 at the end
+
+
+@pytest.mark.parametrize("metric", ["ticks", "record", "diverged_at", "params.W", "seed", "b", "a/b", "", "."])
+def test_a_metric_that_no_record_could_hold_is_refused_before_training(metric):
+    with pytest.raises(ValueError, match="cannot name an axis or a metric"):
+        train(grid(a_run, b=[0.3, 0.6]), ticks=4, metrics={metric: NLL(ROWS)}, progress=pytest.fail)
