@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from flexphase.data import LabelContrast, append_labels, binarise, digits, overlay
+from flexphase.data import LabelContrast, Rows, append_labels, bars_and_stripes, binarise, digits, overlay
 from flexphase.data.sources import Shown
 
 
@@ -59,15 +59,55 @@ def test_bad_input_gets_a_sentence(call, words):
         call()
 
 
-@given(st.integers(2, 6), st.integers(0, 2**32 - 1))
-@settings(max_examples=20, deadline=None)
+def images(seed, rows=5, pixels=12):
+    return np.random.default_rng(seed).random((rows, pixels), dtype=np.float32)
+
+
+seeds, sizes = st.integers(0, 2**32 - 1), st.integers(1, 9)
+
+
+@given(seeds, sizes, sizes, st.floats(0, 1, exclude_max=True, width=32))
+def test_binarised_images_are_on_exactly_above_the_threshold(seed, rows, pixels, threshold):
+    given = images(seed, rows, pixels)
+    given.flat[0] = threshold
+    binary = binarise(given, threshold)
+    assert binary.dtype == np.float32 and np.array_equal(binary == 1, given > np.float32(threshold)) and np.isin(binary, (0, 1)).all()
+    assert np.array_equal(binarise(binary, threshold), binary)
+
+
+@pytest.mark.parametrize("side", range(1, 13))
+def test_bars_and_stripes_of_every_size(side):
+    """2^side bars and as many stripes, all different but the empty and the full square, which are both."""
+    rows = bars_and_stripes(side)
+    bars, stripes = np.split(rows.reshape(-1, side, side), 2)
+    assert (bars == bars[:, :1]).all() and (stripes == stripes[:, :, :1]).all() and np.isin(rows, (0, 1)).all()
+    assert len(np.unique(np.packbits(rows.astype(bool), axis=1), axis=0)) == 2 * 2**side - 2
+
+
+@pytest.mark.parametrize("side", [0, 13, 2.0, True, "4"])
+def test_a_side_that_is_none_gets_a_sentence(side):
+    with pytest.raises(ValueError, match="side must"):
+        bars_and_stripes(side)
+
+
+@given(seeds, sizes)
+def test_rows_that_belong_together_are_shown_together(seed, rows):
+    """A positive phase shows a row of the data, a negative one keeps what there was."""
+    pairs = Rows((images(seed, rows, 3), np.arange(rows)[:, None]))
+    x = pairs.init(jax.random.key(seed % 2**31))
+    fresh, kept = (pairs(jax.random.key(1), jnp.float32(sign), x) for sign in (1, -1))
+    assert all(np.array_equal(a, b) for a, b in zip(kept, x, strict=True))
+    assert all(np.array_equal(image, pairs.data[0][int(row[0])]) for image, row in (x, fresh))
+
+
+@given(st.integers(2, 6), seeds)
 def test_overlay_and_append_put_the_label_where_it_belongs(classes, seed):
-    rng = np.random.default_rng(seed)
-    images, labels = rng.random((5, 12), dtype=np.float32), rng.integers(0, classes, 5)
-    shown, joined = overlay(images, labels, classes), append_labels(images, labels, classes)
-    assert np.array_equal(shown[:, classes:], images[:, classes:])
+    pixels, labels = images(seed), np.random.default_rng(seed).integers(0, classes, 5)
+    shown, joined = overlay(pixels, labels, classes), append_labels(pixels, labels, classes)
+    assert np.array_equal(pixels, images(seed))  # what was given is left alone
+    assert np.array_equal(shown[:, classes:], pixels[:, classes:])
     assert np.array_equal(shown[:, :classes].argmax(1), labels) and np.array_equal(shown[:, :classes].sum(1), np.ones(5))
-    assert np.array_equal(joined[:, :12], images) and np.array_equal(joined[:, 12:], shown[:, :classes])
+    assert np.array_equal(joined[:, :12], pixels) and np.array_equal(joined[:, 12:], shown[:, :classes])
 
 
 def drawn(source: LabelContrast, sign: float, n: int, x: Shown) -> Shown:
