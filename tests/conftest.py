@@ -1,16 +1,29 @@
-"""Strict: a broadcast between arrays of different rank raises, and every warning too (pyproject.toml). Numbers are float32."""
+"""Strict: a broadcast between arrays of different rank raises, and every warning too (pyproject.toml). Numbers are float32.
+
+Properties are tried on the same examples in every run, and not timed: neither chance nor a busy machine decides about a test.
+"""
+
+import contextlib
+import os
+import platform
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+# Most of the suite's time goes into compiling. All processes of a run share what was compiled, and the next run finds it; programs are
+# found by their content, and each machine has its own. A checkout that cannot be written to compiles anew.
+with contextlib.suppress(OSError):
+    compiled = Path(__file__).parent.parent / "build" / "jax" / platform.node()
+    compiled.mkdir(parents=True, exist_ok=True)
+    if os.access(compiled, os.W_OK):
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(compiled))
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 import jax
-import pytest
-
-from flexphase.data import bars_and_stripes
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
-
-
-@pytest.fixture(scope="session")
-def bas():
-    return bars_and_stripes(4)
+settings.register_profile("flexphase", max_examples=25, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("flexphase")
 
 
 def z_score(estimate, exact, error):

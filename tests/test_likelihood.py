@@ -73,7 +73,7 @@ def test_an_rbm_written_as_a_boltzmann_machine_has_the_same_nll():
     assert np.allclose(free_energy(params, jnp.asarray(data)), free_energy(rbm, jnp.asarray(data)), atol=1e-5)
 
 
-def test_bars_and_stripes_uniform_and_optimum(bas):
+def test_bars_and_stripes_uniform_and_optimum():
     """A model of zero energy is uniform: 32 log 2^16 = 354.891. The optimum is the entropy of the 32 rows, two patterns twice: 108.131."""
     rows = bars_and_stripes(4)
     zero = Params(jnp.zeros((16, 3)), jnp.zeros(16), jnp.zeros(3))

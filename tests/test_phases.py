@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -15,7 +15,6 @@ from flexphase.data import Rows
 from flexphase.methods.rbm import RBM
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
 
-few = settings(max_examples=25, deadline=None, derandomize=True)
 seeds, probabilities = st.integers(0, 2**31 - 1), st.floats(0.01, 0.99)
 lengths, means = st.integers(1, 6), st.floats(1, 8)
 
@@ -51,7 +50,6 @@ def check(process, seed, ticks=40):
     return told
 
 
-@few
 @given(seeds, probabilities, lengths, lengths)
 def test_tape_is_what_tick_sees_fixed(seed, b, plus, minus):
     told = check(Phases(Bernoulli(b), Fixed(plus), Fixed(minus)), seed)
@@ -60,14 +58,12 @@ def test_tape_is_what_tick_sees_fixed(seed, b, plus, minus):
     assert np.allclose(told.prob, np.where(sign > 0, b, 1 - b), atol=1e-6)
 
 
-@few
 @given(seeds, probabilities, means, means)
 def test_tape_is_what_tick_sees_geometric(seed, b, plus, minus):
     told = check(Phases(Bernoulli(b), Geometric(plus), Geometric(minus)), seed)
     assert np.allclose(told.length, np.where(np.asarray(told.sign) > 0, plus, minus), rtol=1e-6)
 
 
-@few
 @given(seeds, lengths, means)
 def test_tape_is_what_tick_sees_alternating(seed, plus, minus):
     told = check(Phases(Alternating(), Fixed(plus), Geometric(minus)), seed)
@@ -105,7 +101,6 @@ def test_geometric_lengths(tau):
         assert abs(values.mean() - moment) / (values.std() / len(drawn) ** 0.5) < 4
 
 
-@few
 @given(probabilities, st.integers(1, 1000))
 def test_equal_lengths_have_exactly_that_mean(b, T):
     """So that phases x mean length is a whole number of ticks, the same in every lane of a sweep over b."""

@@ -6,6 +6,8 @@ import re
 import numpy as np
 import pytest
 import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
 from sweeping import BUILD, METRICS, same_bits, small
 
 from flexphase.api import Grid, train
@@ -24,16 +26,24 @@ def test_cells_are_every_combination():
         cells(b=[])
 
 
-@pytest.mark.parametrize(("seeds", "lanes"), [(1, 1), (3, 7), (10, 40), (50, 8)])
-def test_chunks_hold_every_lane_once_and_mix_numbers_only(seeds, lanes):
-    grid = cells(name=["isd", "aol"], length=[5, 10], eta=np.linspace(0.01, 0.1, 7), ticks=100)
+axes = st.dictionaries(
+    st.sampled_from(["name", "length", "eta", "b"]),
+    st.one_of(st.lists(st.integers(1, 9), min_size=1, max_size=3), st.lists(st.floats(0.1, 0.9), min_size=1, max_size=7)),
+)
+
+
+@given(axes, st.integers(1, 60), st.integers(1, 50))
+def test_chunks_hold_every_lane_once_and_mix_real_numbers_only(axes, seeds, lanes):
+    grid = cells(**axes, ticks=100)
+    assert len(grid) == np.prod([len(axis) for axis in axes.values()], initial=1)
     plan = chunks(Sweep("s", BUILD, METRICS, grid, seeds, seed=3, lanes=lanes))
     held = [(cell, seed) for c in plan for cell in c.cells for seed in range(c.seed, c.seed + c.seeds)]
     assert sorted(held) == [(cell, seed) for cell in range(len(grid)) for seed in range(3, 3 + seeds)]
     assert len({c.name for c in plan}) == len(plan)
     for c in plan:
-        assert len(c.cells) * c.seeds <= max(lanes, seeds if len(c.cells) == 1 and seeds <= lanes else lanes)
-        assert len({(grid[i]["name"], grid[i]["length"]) for i in c.cells}) == 1
+        assert len(c.cells) * c.seeds <= lanes
+        assert len({repr([v for v in grid[i].values() if type(v) is int]) for i in c.cells}) == 1
+        assert json.loads(json.dumps(c.task()))["chosen"] == [grid[i] for i in c.cells]
 
 
 def test_learning_rates_are_equal_steps_on_a_log_scale():
