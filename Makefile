@@ -27,6 +27,7 @@ test-slow: install  ## the heavier statistical and kill tests
 
 lint: install  ## ruff and pyright
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
 reproduce: install  ## every figure of the paper at small size, real MNIST included, with a report (OUT=folder)
