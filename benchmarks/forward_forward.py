@@ -70,7 +70,7 @@ class Torch:
         self.images, self.labels = torch.from_numpy(np.array(data[0])), np.asarray(data[1])
         self.layers = [torch.nn.Linear(*shape) for shape in itertools.pairwise(SIZES)]
         for layer in self.layers:
-            torch.nn.init.normal_(layer.weight)
+            torch.nn.init.normal_(layer.weight, std=ForwardForward().scale)
             torch.nn.init.zeros_(layer.bias)
         self.optimisers = [torch.optim.Adam(layer.parameters(), lr=ETA) for layer in self.layers]
 

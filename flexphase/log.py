@@ -56,7 +56,7 @@ class OverLanes(eqx.Module):
 
 
 class AtEnd(eqx.Module):
-    """A dear metric: the curve is taken with `along`, a cheaper version of it, and its last point with `end`."""
+    """A dear metric: its curve is taken with `along`, a cheaper version of it, and `Record.final` with `end`."""
 
     along: Any
     end: Any
@@ -67,10 +67,8 @@ def _each_lane(metric: Any, params: Any) -> Any:
     return jax.vmap(metric)(params)
 
 
-def measure(metric: Any, params: Any, last: bool = False) -> np.ndarray:
+def measure(metric: Any, params: Any) -> np.ndarray:
     """A metric's value in every lane."""
-    if isinstance(metric, AtEnd):
-        return measure(metric.end if last else metric.along, params)
     return np.asarray(metric(params) if isinstance(metric, OverLanes) else _each_lane(metric, params))
 
 
@@ -142,8 +140,8 @@ class Log:
     def add(self, state: Any) -> None:
         """A record of this state."""
         with self.timing("metric_seconds"):
-            last = len(self.curves["ticks"]) == len(self.marks) - 1
-            values = {name: measure(metric, state.params, last) for name, metric in self.metrics.items()}
+            cheap = {name: metric.along if isinstance(metric, AtEnd) else metric for name, metric in self.metrics.items()}
+            values = {name: measure(metric, state.params) for name, metric in cheap.items()}
         values |= {clock: np.asarray(getattr(state, clock)) for clock in CLOCKS}
         finite = np.all([np.isfinite(np.asarray(p)).reshape(len(p), -1).all(1) for p in jax.tree.leaves(state.params)], axis=0)
         diverged_at = np.where((self.diverged_at < 0) & ~finite, values["ticks"], self.diverged_at)
@@ -191,6 +189,10 @@ class Log:
         for name, curve in self.curves.items():
             data[name] = ([*dims, "record"], np.moveaxis(np.stack(curve), 0, -1).reshape(*shape, -1))
             data[name][1].flags.writeable = True
+        for name, metric in self.metrics.items():
+            if isinstance(metric, AtEnd) and not self.interrupted:
+                with self.timing("metric_seconds"):
+                    data[f"final.{name}"] = (dims, measure(metric.end, self.state.params).reshape(shape))
         for path, leaf in jax.tree_util.tree_flatten_with_path(self.state.params)[0]:
             name = "params" + "".join(f".{getattr(p, 'name', getattr(p, 'key', getattr(p, 'idx', '')))}" for p in path)
             array = np.asarray(leaf).reshape(*shape, *leaf.shape[1:])

@@ -49,8 +49,9 @@ class Record:
         return {name[len("params.") :] or "theta": np.asarray(v) for name, v in self.dataset.items() if str(name).startswith("params")}  # type: ignore[index]
 
     def final(self, metric: str | None = None) -> xr.DataArray:
-        """The last value of a metric in every lane."""
-        return self[metric or self.metrics[0]].isel(record=-1)
+        """A metric at the end, in every lane: measured for good (`AtEnd`) where it was, else the last point of its curve."""
+        name = metric or self.metrics[0]
+        return self[f"final.{name}"] if f"final.{name}" in self.dataset else self[name].isel(record=-1)
 
     def to_dataframe(self):
         """Tidy: a row for each lane and record, with the clocks and the metrics as columns (needs pandas, which xarray brings)."""

@@ -106,8 +106,8 @@ def test_descriptions_are_json_and_tell_settings_apart():
 
 def test_a_dear_metric_is_taken_at_the_end_only():
     dear = AtEnd(lambda p: p.W.sum() * 0, lambda p: p.W.sum() * 0 + 1)
-    seen = train(a_run(0.5), phases=10, records=3, metrics={"dear": dear})["dear"].values
-    assert np.array_equal(seen, [[0, 0, 0, 1]])  # by construction: 0 along the way, 1 at the end
+    record = train(a_run(0.5), phases=10, records=3, metrics={"dear": dear})
+    assert np.array_equal(record["dear"], [[0, 0, 0, 0]]) and record.final() == 1  # by construction: 0 along the way, 1 at the end
 
 
 @pytest.mark.parametrize("metric", ["ticks", "record", "diverged_at", "params.W", "seed", "b", "a/b", "", "."])

@@ -16,6 +16,7 @@ from ..checks import matrix
 from ..classification import ForwardForwardError, FreeEnergyError
 from ..core import Optimiser, Run, init
 from ..data import LabelContrast, Rows, append_labels, binarise
+from ..data.transforms import every
 from ..likelihood import ENUMERABLE, NLL
 from ..log import AtEnd
 from ..methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
@@ -107,12 +108,11 @@ def labelled(data: Input) -> np.ndarray:
 
 
 def errors(data: Input, error: Callable[[np.ndarray, np.ndarray], Any]) -> dict[str, Any]:
-    """Test error where there is a test set, and training error: along the way on the first images, at the end on all test images."""
-    train = {"train_error": error(data.images[:SHOWN], labelled(data)[:SHOWN])}
+    """Test error where there is a test set, and training error: along the way on some images, at the end on all test images."""
+    train = {"train_error": error(*every(SHOWN, data.images, labelled(data)))}
     if not data.test:
         return train
-    images, labels = data.test
-    return {"test_error": AtEnd(error(images[:SHOWN], labels[:SHOWN]), error(images, labels))} | train
+    return {"test_error": AtEnd(error(*every(SHOWN, *data.test)), error(*data.test))} | train
 
 
 def likelihood(rows: Rows, hidden: int) -> dict[str, Any]:

@@ -19,6 +19,12 @@ class Split(NamedTuple):
     test: Images
 
 
+def every(n: int, images: Any, labels: Any) -> Images:
+    """About n of them, evenly spaced: a fair and cheaper test set, where the order of the images has a meaning."""
+    step = max(1, len(labels) // n)
+    return Images(images[::step], labels[::step])
+
+
 def whole_labels(labels: Any, rows: int, classes: int) -> np.ndarray:
     """One whole number in 0 .. classes - 1 for each row."""
     array = np.asarray(labels)

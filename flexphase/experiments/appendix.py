@@ -9,6 +9,7 @@ import xarray as xr
 from ..classification import class_samples
 from ..data.mnist import fetch_mnist
 from ..methods.rbm import Params
+from ..record import Record
 from ..report.panels import Panel, curve, points
 from ..sweep import Sweep, best, cells
 from . import Shown
@@ -35,7 +36,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
     bs, rbm = size["bs"], data["rbm"]
     chosen = best(rbm, "free_energy_error").isel(seed=0)
     samples = class_samples(jax.random.key(0), Params(*(jnp.asarray(chosen[f"params.{name}"].values) for name in Params._fields)))
-    final = {name: list(100 * rbm[name].values[:, :, -1]) for name in ERRORS}
+    final = {name: list(100 * Record(rbm).final(name).values) for name in ERRORS}
     panels = [
         Panel("final error against b", "b, probability of a positive phase", "test error (%)", [
             points(words, bs, final[name], colour=i) for i, (name, words) in enumerate(ERRORS.items())]),
@@ -51,7 +52,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
     ]
     return Shown(panels, claims, [
         f"RBM {VISIBLE} x {HIDDEN}, no visible bias, AoL with T = {LENGTH}, eta {ETA}, {size['phases']} phases; "
-        f"errors on all test images at the end, on the first {size['shown']} before.",
+        f"final errors on all test images, curves on {size['shown']} of them.",
         "Samples: P(pixel | h) after 1,000 Gibbs steps from random h, label units clamped; docs/reproduce.md says why a row may show "
         "another digit.",
     ], columns=3)  # fmt: skip

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from ..data.mnist import fetch_mnist
+from ..record import Record
 from ..report.panels import Panel, curve, star
 from ..sweep import Sweep, best, cells, learning_rates, pick
 from . import Shown
@@ -43,7 +44,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
                 at = common / (TICKS[name] if clock == "updates" else 1)
                 series.append(line._replace(at=at) if clock == "updates" and j == 0 else star(line, at) if clock == "ticks" else line)
         panels.append(Panel(title, label, "classification error (%)", series, logy=True))
-    test = {name: 100 * run["test_error"].values[:, -1] for name, run in runs.items()}
+    test = {name: 100 * Record(run).final("test_error").values for name, run in runs.items()}
     wide, narrow = (gap_along(runs, clock, common) for clock in CLOCKS)
     pair = ("ISD", test["ISD"], "standard", test["standard"])
     claims = [
@@ -55,8 +56,8 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
     errors = ", ".join(f"{name} {mean_sd(v)} %" for name, v in test.items())
     return Shown(panels, claims, [
         f"eta by line search, lowest mean training error at the end: {rates}.",
-        f"{'-'.join(map(str, LAYERS))}, Adam, batch size 1; test error at the end: {errors}; errors are taken on the first {size['shown']} "
-        "training and test images.",
+        f"{'-'.join(map(str, LAYERS))}, Adam, batch size 1; test error at the end: {errors}, on all test images; the curves are taken on "
+        f"{size['shown']} training and test images.",
         "Solid: training, dashed: test. The standard rule takes two passes to an update, ISD one.",
     ])  # fmt: skip
 

@@ -8,6 +8,7 @@ import optax
 from ..classification import ForwardForwardError, FreeEnergyError, SampledError
 from ..core import Optimiser, Run
 from ..data import LabelContrast, Rows, append_labels, binarised_mnist, mnist
+from ..data.transforms import every
 from ..log import AtEnd
 from ..methods import RBM, ForwardForward
 from ..rules import aol, cd, isd
@@ -25,11 +26,11 @@ def build_network(name: str, eta: float, b: float = 0.5, shown: int = 0) -> Run:
 
 
 def network_errors(shown: int, **_: Any) -> dict[str, Any]:
-    """On the first `shown` training images and as many test images."""
+    """On `shown` training images and as many test images; at the end on all test images."""
     train, test = mnist()
     return {
-        "train_error": ForwardForwardError(train.images[:shown], train.labels[:shown]),
-        "test_error": ForwardForwardError(test.images[:shown], test.labels[:shown]),
+        "train_error": ForwardForwardError(*every(shown, *train)),
+        "test_error": AtEnd(ForwardForwardError(*every(shown, *test)), ForwardForwardError(*test)),
     }
 
 
@@ -43,11 +44,11 @@ def build_rbm(eta: float, b: float, length: int, shown: int = 0) -> Run:
 
 
 def rbm_errors(shown: int, **_: Any) -> dict[str, Any]:
-    """By free energy, exact, and read from samples of the label units, as the paper does: on the first `shown` test images along the way,
-    on all of them at the end."""
-    images, labels = binarised_mnist().test
+    """By free energy, exact, and read from samples of the label units, as the paper does: on `shown` of the test images along the
+    way, on all of them at the end."""
+    test = binarised_mnist().test
     kinds = {"free_energy_error": FreeEnergyError, "sampled_error": SampledError}
-    return {name: AtEnd(error(images[:shown], labels[:shown]), error(images, labels)) for name, error in kinds.items()}
+    return {name: AtEnd(error(*every(shown, *test)), error(*test)) for name, error in kinds.items()}
 
 
 @cache

@@ -75,7 +75,7 @@ class ForwardForward(eqx.Module):
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple, default=(784, 500, 500))
     classes: int = eqx.field(static=True, default=10)
     threshold: Array = eqx.field(converter=jnp.float32, default=2.0)
-    scale: float = eqx.field(static=True, default=1.0)  # of the initial weights; 1 gives unit drive, so that G starts near the threshold
+    scale: float = eqx.field(static=True, default=2.0)  # of the initial weights: G starts near scale^2 / 2, here at the threshold
 
     def __check_init__(self):
         if len(self.sizes) < 2 or min(self.sizes) < 1:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from ..record import Record
+
 Cell = dict[str, Any]
 
 
@@ -109,7 +111,7 @@ def learning_rates(low: float, high: float, n: int = 10) -> list[float]:
 
 def best(dataset: xr.Dataset, error: str) -> xr.Dataset:
     """The cell with the lowest end-of-training `error`, mean over seeds (the paper's line search); a diverged lane rules its cell out."""
-    final = dataset[error].isel(record=-1).mean("seed", skipna=False).values
+    final = Record(dataset).final(error).mean("seed", skipna=False).values
     if not np.isfinite(final).any():
         raise ValueError(f"no cell of the line search ended with a finite {error}; search lower learning rates.")
     return dataset.isel(cell=int(np.nanargmin(np.where(np.isfinite(final), final, np.nan))))
