@@ -106,6 +106,7 @@ def run(args: argparse.Namespace) -> None:
     run = load(args.run)
     trained = rebuild(run.record, args.lane)
     picture = unused(args.out or run.folder / "samples.png", args.force, named=args.out is not None)
+    unused(picture.with_suffix(".npy"), args.force)
     columns = None
     if args.label == "all" and trained.classes:
         columns = -(-args.rows // trained.classes)
