@@ -81,7 +81,7 @@ RbmJob job_of(Arrays& in, const Options& o, int64_t L, int64_t V, int64_t H) {
     job.tape.sign = in.readable<int8_t>("sign", {L, slots});
     job.tape.weight = in.readable<float>("weight", {L, slots, 3});
     job.tape.apply = (const uint8_t*)in.readable<bool>("apply", {L, slots, 3});
-    if (o.negative_start == kData || o.negative_start == kRandom) job.tape.enter = in.readable<float>("enter", {L, slots, V + H});
+    if (in.has("enter")) job.tape.enter = in.readable<float>("enter", {L, slots, V + H});
     job.eta = in.readable<float>("eta", {L});
     job.data = in.readable<uint32_t>("data", {data[0], data[1], words(V)});
     job.data_stride = data[0] == 1 ? 0 : data[1] * words(V);

@@ -10,7 +10,7 @@ struct Tape {
     const int32_t* row;    // (lanes, slots): the stimulus; below 0: the one that is there already
     const float* weight;   // (lanes, slots, 3): weight of the local term at the first tick, between, and at the last
     const uint8_t* apply;  // (lanes, slots, 3): does the optimiser step?
-    const float* enter;    // (lanes, slots, visible + hidden): noise where a phase begins, or null
+    const float* enter;    // (lanes, slots, visible + hidden): noise where a phase begins, or null: draw
 };
 
 enum NegativeStart : int32_t { kCarry, kData, kPersistent, kRandom };

@@ -11,22 +11,24 @@ struct Group : Walk<N> {
     using typename Base::F;
     using typename Base::I;
     using Base::job, Base::V, Base::H, Base::x, Base::left, Base::positive, Base::rng, Base::now, Base::error, Base::eta;
+    static constexpr int kBlock = kWidth < 16 ? 4 : 8;  // sums that the registers hold
     using Base::load, Base::store, Base::stimulus, Base::noise;
 
-    F *W, *a, *c, *acc_W, *acc_a, *acc_c, *v, *h, *chain_v, *chain_h, *drive;
-    bool fresh = false;  // `drive` holds c + v W of this very v and W
+    F *W, *a, *c, *acc_W, *acc_a, *acc_c, *v, *h, *chain_v, *chain_h;
+    F *drive_v, *drive_h;                  // a + W h and c + v W,
+    bool fresh_v = false, fresh_h = false;  // of these very parameters and units?
 
     Group(const RbmJob& job, int64_t begin, int64_t count, float* scratch) : Base(job, begin, count) {
         F* p = (F*)scratch;
         auto take = [&p](int64_t n) { F* q = p; p += n; return q; };
         W = take(V * H), a = take(V), c = take(H);
         acc_W = take(job.remember ? V * H : 0), acc_a = take(V), acc_c = take(H);
-        v = take(V), h = take(H), chain_v = take(V), chain_h = take(H), drive = take(H);
+        v = take(V), h = take(H), chain_v = take(V), chain_h = take(H), drive_v = take(V), drive_h = take(H);
         x = (I*)take(words(V));
     }
     static int64_t scratch(const RbmJob& job) {
         const int64_t V = job.visible, H = job.hidden;
-        return N * ((job.remember ? 2 : 1) * V * H + 4 * V + 5 * H + words(V));
+        return N * ((job.remember ? 2 : 1) * V * H + 5 * V + 5 * H + words(V));
     }
 
     void read() {
@@ -34,6 +36,7 @@ struct Group : Walk<N> {
         if (job.remember) load(acc_W, job.acc_W, V * H), load(acc_a, job.acc_a, V), load(acc_c, job.acc_c, H);
         if (job.negative_start == kPersistent) load(chain_v, job.chain_v, V), load(chain_h, job.chain_h, H);
         Base::read_phases();
+        clamp(positive);
     }
     void write() {
         store(W, job.W, V * H), store(a, job.a, V), store(c, job.c, H), store(v, job.v, V), store(h, job.h, H);
@@ -48,8 +51,13 @@ struct Group : Walk<N> {
     void begin_phases(I over) {
         const I before = positive;
         Base::next_phases(over);
-        fresh = false;
-        if (!error) enter(over, before);
+        if (error) return;
+        enter(over, before);
+        clamp(over & positive);
+    }
+    void clamp(I where) {
+        for (int64_t i = 0; i < V; i++) v[i] = where ? stimulus(i) : v[i];
+        fresh_h = false;
     }
 
     // Where the chain of a negative phase begins. Its first step draws v anew, so only h matters.
@@ -58,14 +66,15 @@ struct Group : Walk<N> {
         if (job.negative_start == kPersistent) keep(over & ~before);
         const I turn = over & ~positive;
         if (!any<N>(turn)) return;
+        fresh_v = false;
         if (job.negative_start == kPersistent) {
             for (int64_t j = 0; j < H; j++) h[j] = turn ? chain_h[j] : h[j];
             return;
         }
-        if (job.negative_start == kData) drives([this](int64_t i) { return stimulus(i); });
+        if (job.negative_start == kData) hidden_drives<false>(F{}, [this](int64_t i) { return stimulus(i); });
         for (int64_t j = 0; j < H; j++) {
             const F u = Base::enter_noise(V + j, turn);
-            const F new_h = job.negative_start == kData ? coin<N>(drive[j], u) : (u < kUnit / 2 ? splat<N>(1) : splat<N>(0));
+            const F new_h = job.negative_start == kData ? coin<N>(drive_h[j], u) : (u < kUnit / 2 ? splat<N>(1) : splat<N>(0));
             h[j] = turn ? new_h : h[j];
         }
     }
@@ -74,82 +83,76 @@ struct Group : Walk<N> {
         for (int64_t j = 0; j < H; j++) chain_h[j] = where ? h[j] : chain_h[j];
     }
 
-    // drive = c + v W, eight units at a time.
-    template <class Visible>
-    void drives(Visible visible) {
-        int64_t j = 0;
-        for (; j + 8 <= H; j += 8) drive_block<8>(visible, j);
-        for (; j < H; j++) drive_block<1>(visible, j);
-    }
-    template <int B, class Visible>
-    void drive_block(Visible visible, int64_t j) {
-        F sum[B];
-        for (int b = 0; b < B; b++) sum[b] = c[j + b];
-        for (int64_t i = 0; i < V; i++) {
-            const F s = visible(i);
-            const F* w = W + i * H + j;
-            for (int b = 0; b < B; b++) sum[b] = gate<N>(w[b], s, sum[b]);
-        }
-        for (int b = 0; b < B; b++) drive[j + b] = sum[b];
-    }
-
-    template <int B>
-    __attribute__((always_inline)) void visible_block(int64_t i, Rng<N>& g) {
-        F sum[B];
-        for (int b = 0; b < B; b++) sum[b] = a[i + b];
-        const F* w = W + i * H;
+    // The drives of B rows or columns. While these weights are at hand they may learn: W += rate v h comes first, then.
+    template <int B, bool learns>
+    void visible_drives_of(F rate, int64_t i) {
+        F sum[B], r[B], w[B];
+        for (int b = 0; b < B; b++) sum[b] = a[i + b], r[b] = rate * v[i + b];
         for (int64_t j = 0; j < H; j++) {
-            const F s = h[j];
-            for (int b = 0; b < B; b++) sum[b] = gate<N>(w[b * H + j], s, sum[b]);
+            F* at = W + i * H + j;
+            for (int b = 0; b < B; b++) w[b] = at[b * H];
+            if (learns)
+                for (int b = 0; b < B; b++) at[b * H] = w[b] = gate<N>(r[b], h[j], w[b]);
+            for (int b = 0; b < B; b++) sum[b] = gate<N>(w[b], h[j], sum[b]);
         }
-        for (int b = 0; b < B; b++) {
-            v[i + b] = positive ? stimulus(i + b) : coin<N>(sum[b], noise(i + b, g));
+        for (int b = 0; b < B; b++) drive_v[i + b] = sum[b];
+    }
+    template <int B, bool learns, class Visible>
+    void hidden_drives_of(F rate, Visible visible, int64_t j) {
+        F sum[B], s[B], w[B];
+        for (int b = 0; b < B; b++) sum[b] = c[j + b], s[b] = h[j + b];
+        for (int64_t i = 0; i < V; i++) {
+            const F x = visible(i), r = rate * x;
+            F* at = W + i * H + j;
+            for (int b = 0; b < B; b++) w[b] = at[b];
+            if (learns)
+                for (int b = 0; b < B; b++) at[b] = w[b] = gate<N>(r, s[b], w[b]);
+            for (int b = 0; b < B; b++) sum[b] = gate<N>(w[b], x, sum[b]);
         }
+        for (int b = 0; b < B; b++) drive_h[j + b] = sum[b];
+    }
+    template <bool learns>
+    void visible_drives(F rate) {
+        int64_t i = 0;
+        for (; i + kBlock <= V; i += kBlock) visible_drives_of<kBlock, learns>(rate, i);
+        for (; i < V; i++) visible_drives_of<1, learns>(rate, i);
+    }
+    template <bool learns, class Visible>
+    void hidden_drives(F rate, Visible visible) {
+        int64_t j = 0;
+        for (; j + kBlock <= H; j += kBlock) hidden_drives_of<kBlock, learns>(rate, visible, j);
+        for (; j < H; j++) hidden_drives_of<1, learns>(rate, visible, j);
     }
 
     // Visible given hidden where free, then hidden given visible. A lane draws noise for its visible units only where it is free.
     void step() {
         Rng<N> g = rng;
         if (any<N>(~positive)) {
-            int64_t i = 0;
-            for (; i + 8 <= V; i += 8) visible_block<8>(i, g);
-            for (; i < V; i++) visible_block<1>(i, g);
+            if (!fresh_v) visible_drives<false>(F{});
+            for (int64_t i = 0; i < V; i++) v[i] = positive ? v[i] : coin<N>(drive_v[i], noise(i, g));
             g.s0 = positive ? rng.s0 : g.s0, g.s1 = positive ? rng.s1 : g.s1;
             g.s2 = positive ? rng.s2 : g.s2, g.s3 = positive ? rng.s3 : g.s3;
-            fresh = false;
-        } else if (!fresh) {
-            for (int64_t i = 0; i < V; i++) v[i] = stimulus(i);
+            fresh_h = false;
         }
-        if (!fresh) drives([this](int64_t i) { return v[i]; });
-        fresh = true;
-        for (int64_t j = 0; j < H; j++) h[j] = coin<N>(drive[j], noise(V + j, g));
+        if (!fresh_h) hidden_drives<false>(F{}, [this](int64_t i) { return v[i]; });
+        for (int64_t j = 0; j < H; j++) h[j] = coin<N>(drive_h[j], noise(V + j, g));
+        fresh_h = true, fresh_v = false;
         rng = g;
     }
 
-    // The local term is -v h, -v, -h in both phases; theta -= eta times what was gathered.
+    // The local term is -v h, -v, -h in both phases; theta -= eta times what was gathered. On the way, the drives that come next.
     void learn() {
         I now;
         const F w = Base::weight_now(now);
         if (job.remember) return remembered(w, now);
         const F rate = now ? eta * w : splat<N>(0);
         if (!any<N>(rate != 0.0f)) return;
-        fresh = false;
-        int64_t j = 0;
-        for (; j + 8 <= H; j += 8) learn_block<8>(rate, j);
-        for (; j < H; j++) learn_block<1>(rate, j);
         if (job.visible_bias)
             for (int64_t i = 0; i < V; i++) a[i] = gate<N>(rate, v[i], a[i]);
         for (int64_t j = 0; j < H; j++) c[j] = gate<N>(rate, h[j], c[j]);
-    }
-    template <int B>
-    void learn_block(F rate, int64_t j) {
-        F s[B];
-        for (int b = 0; b < B; b++) s[b] = h[j + b];
-        for (int64_t i = 0; i < V; i++) {
-            const F r = rate * v[i];
-            F* w = W + i * H + j;
-            for (int b = 0; b < B; b++) w[b] = gate<N>(r, s[b], w[b]);
-        }
+        fresh_v = any<N>(~positive | (left == 1)), fresh_h = !fresh_v;
+        if (fresh_v) visible_drives<true>(rate);
+        else hidden_drives<true>(rate, [this](int64_t i) { return v[i]; });
     }
     void remembered(F w, I now) {
         const bool adds = any<N>(w != 0.0f), steps = any<N>(now);
@@ -162,7 +165,7 @@ struct Group : Walk<N> {
         };
         auto add = [&](F& acc, F r, F s) { acc = gate<N>(r, s, acc); };
         const F bias = splat<N>(job.visible_bias ? 1 : 0);
-        fresh = fresh && !steps;
+        fresh_h = fresh_h && !steps;
         for (int64_t i = 0; i < V; i++) {
             const F r = minus * v[i];
             F *wi = W + i * H, *gi = acc_W + i * H;

@@ -157,7 +157,8 @@ struct Lane {
     void enter() {
         if (job.negative_start == kPersistent) load(h, chain_h, Hp, Hp);
         if (job.negative_start != kData && job.negative_start != kRandom) return;
-        load_noise(job.tape.enter + (l * job.tape.slots + slot) * (V + H) + V, H);
+        if (job.tape.enter) load_noise(job.tape.enter + (l * job.tape.slots + slot) * (V + H) + V, H);
+        else noise(V, H);
         if (job.negative_start == kRandom) {
             for (int64_t j = 0; j < H; j++) h[j] = u[j] < kUnit / 2;
         } else {

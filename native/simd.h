@@ -1,7 +1,8 @@
-// Vectors of N floats, one for each of N lanes or units. Everything rounds alike on every instruction set: the only fused
-// operation is `gate`, whose product is exact because one factor is 0 or 1.
+// Vectors of N floats, one for each of N lanes or units. Everything rounds alike on every instruction set: what is fused
+// says so (`fma`), or has an exact product because one factor is 0 or 1 (`gate`).
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -41,6 +42,28 @@ INLINE typename Vec<N>::F gate(typename Vec<N>::F a, typename Vec<N>::F s, typen
     return a * s + c;
 }
 
+#if defined(__FMA__) || defined(__FP_FAST_FMAF)
+constexpr bool kHasFma = true;
+#else
+constexpr bool kHasFma = false;  // SSE2: a call for each slot
+#endif
+
+// a * b + c, rounded once; or, where not `fused`, twice.
+template <int N, bool fused = true>
+INLINE typename Vec<N>::F fma(typename Vec<N>::F a, typename Vec<N>::F b, typename Vec<N>::F c) {
+    using F = typename Vec<N>::F;
+    if constexpr (!fused) return a * b + c;
+#if defined(__AVX512F__)
+    if constexpr (N == 16) return (F)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#endif
+#if defined(__FMA__)
+    if constexpr (N == 8) return (F)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+    if constexpr (N == 4) return (F)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)c);
+#endif
+    for (int k = 0; k < N; k++) c[k] = __builtin_fmaf(a[k], b[k], c[k]);
+    return c;
+}
+
 template <int N>
 INLINE bool any(typename Vec<N>::I m) {
 #if defined(__AVX512F__)
@@ -54,45 +77,48 @@ INLINE bool any(typename Vec<N>::I m) {
     return r != 0;
 }
 
-// min(max(t, -125), 125); NaN stays.
+// min(max(x, -86), 86); NaN stays.
 template <int N>
-INLINE typename Vec<N>::F within_125(typename Vec<N>::F t) {
+INLINE typename Vec<N>::F within_86(typename Vec<N>::F x) {
     using F = typename Vec<N>::F;
-    const F lo = splat<N>(-125.0f), hi = splat<N>(125.0f);
+    const F lo = splat<N>(-86.0f), hi = splat<N>(86.0f);
 #if defined(__AVX512F__)
-    if constexpr (N == 16) return (F)_mm512_min_ps((__m512)hi, _mm512_max_ps((__m512)lo, (__m512)t));
+    if constexpr (N == 16) return (F)_mm512_min_ps((__m512)hi, _mm512_max_ps((__m512)lo, (__m512)x));
 #endif
 #if defined(__AVX2__)
-    if constexpr (N == 8) return (F)_mm256_min_ps((__m256)hi, _mm256_max_ps((__m256)lo, (__m256)t));
+    if constexpr (N == 8) return (F)_mm256_min_ps((__m256)hi, _mm256_max_ps((__m256)lo, (__m256)x));
 #endif
-    t = t < lo ? lo : t;
-    return t > hi ? hi : t;
+    x = x < lo ? lo : x;
+    return x > hi ? hi : x;
 }
 
-// e^-x: 2^t = 2^n 2^r with n = round(t) and r in [-1/2, 1/2]; the minimax polynomial is off by 7.5e-8 at most, and |t| stays below 125.
-template <int N>
+// e^-x = 2^t = 2^n 2^r with n = round(t) and r in [-1/2, 1/2]; the minimax polynomial is off by 7.5e-8 at most, and |t| stays below 125.
+template <int N, bool fused = true>
 INLINE typename Vec<N>::F exp_minus(typename Vec<N>::F x) {
     using F = typename Vec<N>::F;
     using I = typename Vec<N>::I;
-    const F t = within_125<N>(x * -1.44269504f);
+    x = within_86<N>(x);
     const F magic = splat<N>(12582912.0f);  // 1.5 2^23: adding it rounds to an integer, which is then in the low bits
-    const F shifted = t + magic;
-    const F r = t - (shifted - magic);
-    F p = r * 1.32764725e-3f + 9.67554096e-3f;
-    p = p * r + 5.55071309e-2f;
-    p = p * r + 2.40221202e-1f;
-    p = p * r + 6.93146944e-1f;
-    p = p * r + 1.00000012f;
+    const F log2_e = splat<N>(-1.44269504f);
+    const F shifted = fma<N, fused>(x, log2_e, magic);
+    const F r = fma<N, fused>(x, log2_e, magic - shifted);
+    F p = splat<N>(1.32764725e-3f);
+    for (const float next : {9.67554096e-3f, 5.55071309e-2f, 2.40221202e-1f, 6.93146944e-1f, 1.00000012f})
+        p = fma<N, fused>(p, r, splat<N>(next));
     return (F)((I)p + ((I)shifted << 23));  // times 2^n: n is added to the exponent
 }
 
 constexpr float kUnit = 0x1p24f;  // noise is uniform on the whole numbers below this; scaling by a power of two changes no comparison
 
-// 1 with probability sigmoid(x): u < 1 / (1 + e^-x) without the division. False, hence 0, where x is NaN.
+// 1 with probability sigmoid(x): u < 1 / (1 + e^-x) without the division. False, hence 0, where x is NaN. Where fused arithmetic is
+// dear the other kind decides, except so close to the threshold that the two, which differ by 1e-6 at most, might not agree.
 template <int N>
 INLINE typename Vec<N>::F coin(typename Vec<N>::F x, typename Vec<N>::F u) {
-    const auto heads = u + u * exp_minus<N>(x) < splat<N>(kUnit);
-    return heads ? splat<N>(1.0f) : splat<N>(0.0f);
+    const auto unit = splat<N>(kUnit);
+    auto scaled = fma<N, kHasFma>(u, exp_minus<N, kHasFma>(x), u);
+    if constexpr (!kHasFma)
+        if (any<N>((scaled > unit * 0.99999f) & (scaled < unit * 1.00001f))) scaled = fma<N>(u, exp_minus<N>(x), u);
+    return scaled < unit ? splat<N>(1.0f) : splat<N>(0.0f);
 }
 
 // xoshiro128+ (Blackman and Vigna), one generator per slot: the variant made for floats, of which the 24 upper bits are taken.
@@ -109,12 +135,7 @@ template <int N>
 INLINE typename Vec<N>::F uniform(Rng<N>& g) {
     const auto r = g.s0 + g.s3;
     const auto t = g.s1 << 9;
-    g.s2 ^= g.s0;
-    g.s3 ^= g.s1;
-    g.s1 ^= g.s2;
-    g.s0 ^= g.s3;
-    g.s2 ^= t;
-    g.s3 = rotl<N>(g.s3, 11);
+    g = {g.s0 ^ g.s3 ^ g.s1, g.s1 ^ g.s2 ^ g.s0, g.s2 ^ g.s0 ^ t, rotl<N>(g.s3 ^ g.s1, 11)};  // three-way: one instruction in AVX-512
     return __builtin_convertvector((typename Vec<N>::I)(r >> 8), typename Vec<N>::F);
 }
 

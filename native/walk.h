@@ -97,8 +97,14 @@ struct Walk {
     }
     // The generator is handed around, so that it stays in registers.
     F noise(int64_t unit, Rng<N>& g) const { return __builtin_expect(job.noise != nullptr, 0) ? given_noise(unit) : uniform<N>(g); }
-    F enter_noise(int64_t unit, I where) const {
+    F enter_noise(int64_t unit, I where) {
         F u{};
+        if (!job.tape.enter) {
+            const Rng<N> before = rng;
+            u = uniform<N>(rng);
+            rng = {where ? rng.s0 : before.s0, where ? rng.s1 : before.s1, where ? rng.s2 : before.s2, where ? rng.s3 : before.s3};
+            return u;
+        }
         for (int k = 0; k < N; k++)
             if (where[k]) u[k] = job.tape.enter[(lane(k) * job.tape.slots + slot[k]) * (V + H) + unit];
         return u * kUnit;

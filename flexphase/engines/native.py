@@ -109,7 +109,7 @@ class Boltzmann:
         """In pieces of about a third of a second. For tests: `noise` (ticks, lanes, visible + hidden) in the place of our own."""
         method = lanes.run.method
         block, rows = slots(ticks, lanes.run.process.mean_length), lanes.run.source.data.shape[-2]
-        enters = method.visible + method.hidden if method.negative_start in ("data", "random") else 0
+        enters = method.visible + method.hidden if noise is not None and method.negative_start in ("data", "random") else 0
         options = {
             "negative_start": get_args(NegativeStart).index(method.negative_start), "visible_bias": method.visible_bias,
             "remember": not lanes.run.estimator.local, "threads": self.threads, "isa": self.isa,
