@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from flexphase import NLL, RBM, Optimiser, Record, Rows, Run, bars_and_stripes, cd, train
-from flexphase.cli import COMMANDS, main, parser
+from flexphase.cli import main, parser
 from flexphase.cli.train import METHODS
 
 KEYS = ["method", "rule", "metric", "final", "ticks", "phases", "updates", "seconds", "metric_seconds", "engine", "out"]
@@ -303,10 +303,3 @@ def test_a_terminal_gets_a_bar_with_rate_time_left_and_the_metric(tmp_path):
     assert process.communicate()[0] == b"" and process.returncode == 0
     text = shown.decode()
     assert "ticks/s" in text and "nll " in text and re.search(r"\d+%", text) and re.search(r"\d:\d\d:\d\d", text)
-
-
-def test_commands_are_files_with_add():
-    from importlib import import_module
-    from importlib.util import find_spec
-
-    assert all(callable(import_module(f"flexphase.cli.{c}").add) for c in COMMANDS if find_spec(f"flexphase.cli.{c}"))

@@ -8,7 +8,6 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any, NoReturn
 
 from .. import __version__
@@ -44,8 +43,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"flexphase {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
-        if find_spec(f"{__name__}.{name}"):
-            importlib.import_module(f"{__name__}.{name}").add(commands)
+        importlib.import_module(f"{__name__}.{name}").add(commands)
     return top
 
 
