@@ -85,7 +85,7 @@ def compare(monkeypatch, every, pieces=(1, 7, 192)):
     ours = {}
     for regime, limit in {"small": 10**9, "wide": 0}.items():
         monkeypatch.setattr(native, "WIDE", limit)
-        ours[regime] = native.Boltzmann(1).start(every, theirs)
+        ours[regime] = native.Boltzmann(1).start(every)
     noise = np.asarray(noise_of(theirs.key, sum(pieces), theirs.z.v.shape[1] + theirs.z.h.shape[1]))
     for ticks in pieces:
         given = noise[int(theirs.ticks[0]) :][:ticks]
