@@ -260,20 +260,7 @@ def test_a_reader_that_goes_away_is_no_error(trained):
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_real_signal_ends_a_real_process_and_loses_nothing(sent, tmp_path):
-    words = [
-        "train",
-        "rbm",
-        "--data",
-        "bas:2",
-        "--phases",
-        "10000000",
-        "--records",
-        "1000",
-        "--engine",
-        "jax",
-        "--out",
-        str(tmp_path / "run"),
-    ]
+    words = f"train rbm --data bas:2 --phases 10000000 --records 1000 --engine jax --out {tmp_path}/run".split()
     hear = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a shell's background jobs are deaf to it
     command = [sys.executable, "-c", f"{hear}; from flexphase.cli import main; sys.exit(main())", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -287,6 +274,19 @@ def test_a_real_signal_ends_a_real_process_and_loses_nothing(sent, tmp_path):
             process.kill()
     assert process.returncode == 130 and out == "" and "--resume" in err and "Traceback" not in err, err
     assert Record.load(tmp_path / "run" / "record.nc").attrs["interrupted"] == 1
+
+
+def test_ctrl_c_while_results_are_written_loses_nothing(tmp_path):
+    words = f"train rbm --data bas:2 --phases 4 --engine jax --out {tmp_path}/run".split()
+    patch = """
+import os, signal, sys
+from flexphase.cli import main, train
+keep = train.keep
+train.keep = lambda *what: (os.kill(os.getpid(), signal.SIGINT), keep(*what))
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main())"""
+    done = subprocess.run([sys.executable, "-c", patch, *words], capture_output=True, text=True)
+    assert done.returncode == 0 and (tmp_path / "run" / "curve.svg").exists(), done.stderr
 
 
 def test_a_terminal_gets_a_bar_with_rate_time_left_and_the_metric(tmp_path):

@@ -107,16 +107,25 @@ def run_folder(name: str, parent: str | Path = "runs") -> Path:
 
 
 @contextlib.contextmanager
-def stoppable() -> Iterator[None]:
-    """A cluster's polite end (SIGTERM) is taken like Ctrl-C: what was recorded is kept."""
+def on_signal(number: int, handler: Any) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
+
+
+def stoppable() -> contextlib.AbstractContextManager[None]:
+    """A cluster's polite end (SIGTERM) is taken like Ctrl-C: what was recorded is kept."""
+    return on_signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def undisturbed() -> contextlib.AbstractContextManager[None]:
+    """Ctrl-C is not heard: what was recorded is being written, and a second one would lose it."""
+    return on_signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextlib.contextmanager

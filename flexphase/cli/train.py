@@ -130,7 +130,8 @@ def run(args: argparse.Namespace) -> int:
             engine=args.engine, threads=args.threads, progress=progress, checkpoint=folder / "checkpoint.npz",
         )  # fmt: skip
     record.attrs.update(label=label(args), options=json.dumps(options), picture=list(data.shape), classes=task.classes)
-    keep(record, folder, about)
+    with common.undisturbed():
+        keep(record, folder, about)
     return report(args, record, folder)
 
 
