@@ -50,7 +50,7 @@ def learning_rate(eta: Any) -> Array:
     return jnp.asarray(eta, jnp.float32)
 
 
-def step_size(value: Any, what: str, most: float = np.inf) -> Array:
+def above_zero(value: Any, what: str, most: float = np.inf) -> Array:
     """A number above 0."""
     array = _number(value, what)
     if array is not None and not np.all((array > 0) & (array <= most)):

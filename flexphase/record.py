@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 
 CLOCKS = {"ticks": "network time steps", "phases": "phases", "updates": "parameter updates"}
+NOTES = ("config", "versions", "metrics", "engine", "interrupted", "seconds", "metric_seconds")  # what a record says of itself
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,15 @@ class Record:
         try:
             with xr.open_dataset(path, engine="h5netcdf") as ds:
                 ds.load()
-            if not {"config", "metrics"} <= ds.attrs.keys():
-                raise ValueError("it has no configuration")
+            record = Record(ds)
+            parts = {*NOTES, *CLOCKS, *record.metrics} - {*ds.attrs, *ds}
+            if parts or "run" not in record.config:
+                raise ValueError(f"it has no {min(parts, default='configuration')}")
         except FileNotFoundError:
             raise ValueError(f"there is no record at {path}.") from None
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a record of flexphase ({error}); give a netCDF file that Record.save wrote.") from None
-        return Record(ds)
+        return record
 
 
 @contextlib.contextmanager

@@ -71,6 +71,7 @@ REFUSED = {
     "an empty layer": (lambda: EquilibriumPropagation((4, 0, 2)), "layer's size must be a whole number"),
     "beta = 0": (lambda: EquilibriumPropagation((4, 2), beta=0), "above 0"),
     "dt > 1": (lambda: EquilibriumPropagation((4, 2), dt=2), "at most 1"),
+    "a threshold that rounds to infinity": (lambda: ForwardForward((4, 2), classes=2, threshold=1e39), "single precision"),
     "two terms, random phases": (
         lambda: train(Run(RBM(4, 2), Phases(Bernoulli(0.5), Fixed(2)), estimators.two_term, Rows(BITS), Optimiser(0.1)), ticks=4),
         "Alternating.*isd or always_on",

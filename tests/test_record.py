@@ -77,6 +77,17 @@ def test_files_that_are_no_records(tmp_path):
         Record.load(tmp_path / "other.nc")
 
 
+@pytest.mark.parametrize(
+    "damage", [{"config": "{}"}, {"config": "{"}, {"metrics": '["gone"]'}, {"metrics": "3"}, {"seconds": None}], ids=str
+)
+def test_damaged_records(record, damage, tmp_path):
+    dataset = record.dataset.copy()
+    dataset.attrs = {k: v for k, v in (dataset.attrs | damage).items() if v is not None}
+    path = Record(dataset).save(tmp_path / "damaged.nc")
+    with pytest.raises(ValueError, match="not a record of flexphase"):
+        Record.load(path)
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut short", b"words"])
 def test_files_that_are_no_checkpoints(content, tmp_path):
     (tmp_path / "kept").write_bytes(content)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import common
-from .common import count, number, positive, probability, say, show, whole
+from .common import count, number, positive, probability, say, seed, show
 
 RULES = ("cd", "two-term", "isd", "aol", "aol-random")
 ENGINES = ("auto", "jax", "native")
@@ -66,7 +66,7 @@ def model(p: argparse.ArgumentParser, method: str) -> None:
     else:
         group.add_argument("--hidden", type=count, nargs="+", default=defaults.hidden, metavar="N", help="units of each hidden layer")
     if method == "forward-forward":
-        group.add_argument("--threshold", type=number, default=2.0, help="of the goodness")
+        group.add_argument("--threshold", type=positive, default=2.0, help="of the goodness")
     if method == "equilibrium-propagation":
         group.add_argument("--beta", type=positive, default=0.5, help="strength of the nudge in positive phases")
         group.add_argument("--centred", action="store_true", help="nudge negative phases too, by -beta")
@@ -90,7 +90,7 @@ def training(p: argparse.ArgumentParser, method: str) -> None:
     budget.add_argument("--updates", type=count, metavar="N", help="parameter updates to train for: 2 phases each for cd, a tick for aol")
     budget.add_argument("--ticks", type=count, metavar="N", help="network time steps to train for")
     group.add_argument("--seeds", type=count, default=1, metavar="S", help="number of seeds, trained side by side")
-    group.add_argument("--seed", type=whole, default=0, metavar="BASE", help="the first seed")
+    group.add_argument("--seed", type=seed, default=0, metavar="BASE", help="the first seed")
     group.add_argument("--records", type=count, default=METHODS[method].records, help="how often the metrics are taken")
     group.add_argument("--engine", choices=ENGINES, default="auto", help="auto takes the fastest that fits")
     group.add_argument("--threads", type=count, help="threads of the native engine (default: all cores)")

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import count, matrix, step_size
+from ..checks import above_zero, count, matrix
 from ..core import Key
 
 
@@ -59,8 +59,8 @@ class EquilibriumPropagation(eqx.Module):
     """
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
-    beta: Array = eqx.field(converter=lambda v: step_size(v, "beta, the strength of the nudge,"), default=0.5)
-    dt: Array = eqx.field(converter=lambda v: step_size(v, "dt, the step of the relaxation,", 1), default=0.5)
+    beta: Array = eqx.field(converter=lambda v: above_zero(v, "beta, the strength of the nudge,"), default=0.5)
+    dt: Array = eqx.field(converter=lambda v: above_zero(v, "dt, the step of the relaxation,", 1), default=0.5)
     activation: Callable[[Array], Array] = eqx.field(static=True, default=hard_sigmoid)
     centred: bool = eqx.field(static=True, default=False)
     reset: bool = eqx.field(static=True, default=False)

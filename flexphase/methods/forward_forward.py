@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..checks import above_zero
 from ..core import Key
 
 
@@ -74,7 +75,7 @@ class ForwardForward(eqx.Module):
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple, default=(784, 500, 500))
     classes: int = eqx.field(static=True, default=10)
-    threshold: Array = eqx.field(converter=jnp.float32, default=2.0)
+    threshold: Array = eqx.field(converter=lambda theta: above_zero(theta, "the threshold of the goodness"), default=2.0)
     scale: float = eqx.field(static=True, default=2.0)  # of the initial weights: G starts near scale^2 / 2, here at the threshold
 
     def __check_init__(self):
