@@ -29,7 +29,7 @@ ERRORS = {"free_energy_error": "exact, by free energy", "sampled_error": "from s
 
 def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     grid = cells(eta=ETA, b=size["bs"], length=LENGTH, shown=size["shown"], ticks=LENGTH * size["phases"])
-    return {"rbm": Sweep("appendix", *MACHINE, grid, size["seeds"], records=size["records"], lanes=2, keep_params=True, cost=60)}
+    return {"rbm": Sweep("appendix", *MACHINE, grid, size["seeds"], records=size["records"], lanes=2, keep_params=True, cost=100)}
 
 
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
