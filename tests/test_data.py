@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from flexphase.data import LabelContrast, Rows, append_labels, bars_and_stripes, binarise, digits, overlay
 from flexphase.data.sources import Shown
+from flexphase.data.transforms import every
 
 
 def test_digits_are_scikit_learns():
@@ -136,3 +137,11 @@ def test_negatives_show_a_wrong_label_drawn_uniformly(paired):
     assert (np.unique(x.row).size == 1 and int(x.row[0]) == int(before.row)) if paired else np.unique(x.row).size == 7
     offsets = np.bincount((shown - truth) % 5, minlength=5)[1:]
     assert np.abs((offsets - 2000) / np.sqrt(8000 / 4 * 3 / 4)).max() < 4  # the four wrong labels alike: binomial counts
+
+
+@given(rows=st.integers(2, 500), n=st.integers(1, 200))
+def test_a_cheaper_test_set_is_fair_to_rows_that_alternate(rows, n):
+    kind = np.arange(rows) % 2
+    chosen = every(n, kind[:, None], kind)
+    assert np.array_equal(chosen.images[:, 0], chosen.labels) and min(n, rows) / 2 <= len(chosen.labels) <= 2 * n
+    assert abs(int(chosen.labels.sum()) - len(chosen.labels) / 2) <= 0.5  # as many of either kind, by counting

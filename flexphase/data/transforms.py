@@ -20,8 +20,8 @@ class Split(NamedTuple):
 
 
 def every(n: int, images: Any, labels: Any) -> Images:
-    """About n of them, evenly spaced: a fair and cheaper test set, where the order of the images has a meaning."""
-    step = max(1, len(labels) // n)
+    """About n of them, evenly spaced: a fair and cheaper set. The step is odd, because neat and careless writers alternate in MNIST."""
+    step = max(1, len(labels) // n) | 1
     return Images(images[::step], labels[::step])
 
 
