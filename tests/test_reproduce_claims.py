@@ -44,6 +44,13 @@ def test_best_is_below(means, verdict):
     assert c.best_is("", "above", [0.3, 0.5, 0.7], [m + SPREAD for m in means]).verdict == opposite
 
 
+@pytest.mark.parametrize(("means", "verdict"), [((100, 90, 105), "pass"), ((105, 90, 100), "fail"), ((100, 90, 100), "unclear")])
+def test_leans_below(means, verdict):
+    """The mirror image of 0.3 is 0.7; 0.5 has none, and plays no part."""
+    noise = 0.1 * np.array([SPREAD, SPREAD, SPREAD[::-1]])
+    assert c.leans("", "below", [0.3, 0.5, 0.7], [m + s for m, s in zip(means, noise, strict=True)]).verdict == verdict
+
+
 def test_shrinks_is_paired():
     noise = 100 * SPREAD  # the same in both: a paired test sees through it
     assert c.shrinks("", noise + 2 + 0.1 * SPREAD[::-1], noise, "").verdict == "pass"

@@ -139,6 +139,16 @@ def best_is(words: str, side: Literal["below", "above"], bs: Sequence[float], er
     return Claim(words, measured, verdict, test)
 
 
+def leans(words: str, side: Literal["below", "above"], bs: Sequence[float], errors: Sequence[Sample]) -> Claim:
+    """Is b on this side of 0.5 better than its mirror image 1 - b, on average over all pairs? Paired over seeds."""
+    at = {round(b, 6): np.asarray(e, float) for b, e in zip(bs, errors, strict=True)}
+    pairs = [(at[b], at[round(1 - b, 6)]) for b in at if b < 0.5 and round(1 - b, 6) in at]
+    excess = np.mean([low - high if side == "above" else high - low for low, high in pairs], axis=0)
+    p = float(stats.ttest_rel(excess, np.zeros_like(excess), alternative="greater").pvalue)
+    measured = f"error at the mirror image is higher by {mean_sd(excess)} (mean and sd over seeds of {len(pairs)} pairs), p = {p:.2g}"
+    return Claim(words, measured, decide(p), "paired t-test over seeds, one-sided, of the mean over pairs b and 1 - b")
+
+
 def shrinks(words: str, wide: Sample, narrow: Sample, what: str) -> Claim:
     """Paired over seeds: is the gap `narrow` smaller than the gap `wide`?"""
     p = float(stats.ttest_rel(wide, narrow, alternative="greater").pvalue)

@@ -13,7 +13,7 @@ from ..theory.moments import moments
 from ..theory.variance import best_b, given, trace_isd, trace_two_term
 from . import Shown
 from .bas import BUILD, METRICS, UNTRAINED, build
-from .claims import Claim, best_is, mean_sd, robust
+from .claims import Claim, best_is, leans, mean_sd, robust
 
 TITLE = "The probability b of a positive phase: performance (A) and variance of the estimator (B)"
 DATA = None
@@ -75,6 +75,7 @@ def about(label: str, name: str, bs: list[float], errors: dict[tuple[str, str], 
     own = [
         robust(f"{label} is robust for b from 0.2 to 0.8.", bs, errors[(name, "carry")], UNTRAINED),
         best_is(f"{label}: the best b on BAS is below 0.5.", "below", bs, errors[(name, "carry")]),
+        leans(f"{label}: b below 0.5 does better on BAS than 1 - b (our reading).", "below", bs, errors[(name, "carry")]),
     ]
     other = errors.get((name, "persistent"))
     return [*own, best_is(f"{label}, with persistent chains whatever b: still below 0.5.", "below", bs, other)] if other else own

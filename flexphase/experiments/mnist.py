@@ -39,8 +39,10 @@ def contrast(paired: bool) -> LabelContrast:
     return LabelContrast(*mnist().train, paired=paired)
 
 
-def build_rbm(eta: float, b: float, length: int, shown: int = 0) -> Run:
-    return Run(RBM(VISIBLE, HIDDEN, visible_bias=False), *aol(b, length), rows(), Optimiser(eta))
+def build_rbm(eta: float, length: int, b: float | None = None, shown: int = 0) -> Run:
+    """Always-on learning; without b, the standard rule."""
+    rule = cd(length) if b is None else aol(b, length)
+    return Run(RBM(VISIBLE, HIDDEN, visible_bias=False), *rule, rows(), Optimiser(eta))
 
 
 def rbm_errors(shown: int, **_: Any) -> dict[str, Any]:
