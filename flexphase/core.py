@@ -219,6 +219,7 @@ def train(
             with log.timing("seconds"):
                 state = engine.advance(every, log.state, ahead, report)
             log.add(state)
+        log.finish()
     except KeyboardInterrupt:
         log.interrupted = True
     return log.record()

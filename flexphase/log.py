@@ -41,10 +41,11 @@ def budget(mean_length: Any, ticks: int | None, phases: int | None) -> int:
 def check_names(names: list[str]) -> None:
     """Axes and metrics become variables of one netCDF file: a name that it cannot hold is refused before training, not lost after it."""
     for name in names:
-        if names.count(name) > 1 or name in (*CLOCKS, "record", "diverged_at", "", ".", "..") or "/" in name or name.startswith("params"):
+        taken = name in (*CLOCKS, "record", "diverged_at", "", ".", "..") or name.startswith(("params", "final."))
+        if taken or names.count(name) > 1 or "/" in name:
             raise ValueError(
-                f"{name!r} cannot name an axis or a metric of a record: a name stands for one thing, has no slash, and is none of "
-                f"{', '.join(CLOCKS)}, record, diverged_at, params."
+                f"{name!r} cannot name an axis or a metric of a record: a name stands for one thing, has no slash, begins neither with "
+                f"params nor with final., and is none of {', '.join(CLOCKS)}, record, diverged_at."
             )
 
 
@@ -93,6 +94,7 @@ class Log:
     curves: dict[str, list[np.ndarray]]
     times: dict[str, float] = field(default_factory=lambda: {"seconds": 0.0, "metric_seconds": 0.0})
     diverged_at: np.ndarray = field(default_factory=lambda: np.array([]))
+    finals: dict[str, np.ndarray] = field(default_factory=dict)
     done: int = 0
     interrupted: bool = False
 
@@ -150,6 +152,11 @@ class Log:
         if self.checkpoint:
             self.keep()
 
+    def finish(self) -> None:
+        """The dear metrics, at the end."""
+        with self.timing("metric_seconds"):
+            self.finals = {name: measure(m.end, self.state.params) for name, m in self.metrics.items() if isinstance(m, AtEnd)}
+
     def digest(self) -> str:
         return hashlib.sha256(json.dumps(self.config, sort_keys=True).encode()).hexdigest()
 
@@ -189,10 +196,7 @@ class Log:
         for name, curve in self.curves.items():
             data[name] = ([*dims, "record"], np.moveaxis(np.stack(curve), 0, -1).reshape(*shape, -1))
             data[name][1].flags.writeable = True
-        for name, metric in self.metrics.items():
-            if isinstance(metric, AtEnd) and not self.interrupted:
-                with self.timing("metric_seconds"):
-                    data[f"final.{name}"] = (dims, measure(metric.end, self.state.params).reshape(shape))
+        data |= {f"final.{name}": (dims, values.reshape(shape)) for name, values in self.finals.items()}
         for path, leaf in jax.tree_util.tree_flatten_with_path(self.state.params)[0]:
             name = "params" + "".join(f".{getattr(p, 'name', getattr(p, 'key', getattr(p, 'idx', '')))}" for p in path)
             array = np.asarray(leaf).reshape(*shape, *leaf.shape[1:])

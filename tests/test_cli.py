@@ -276,13 +276,14 @@ def test_a_real_signal_ends_a_real_process_and_loses_nothing(sent, tmp_path):
     assert Record.load(tmp_path / "run" / "record.nc").attrs["interrupted"] == 1
 
 
-def test_ctrl_c_while_results_are_written_loses_nothing(tmp_path):
+@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM"])
+def test_a_signal_while_results_are_written_loses_nothing(sent, tmp_path):
     words = f"train rbm --data bas:2 --phases 4 --engine jax --out {tmp_path}/run".split()
-    patch = """
+    patch = f"""
 import os, signal, sys
 from flexphase.cli import main, train
 keep = train.keep
-train.keep = lambda *what: (os.kill(os.getpid(), signal.SIGINT), keep(*what))
+train.keep = lambda *what: (os.kill(os.getpid(), signal.{sent}), keep(*what))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(main())"""
     done = subprocess.run([sys.executable, "-c", patch, *words], capture_output=True, text=True)

@@ -9,11 +9,12 @@ import pytest
 import xarray as xr
 from on_jax import train
 
+from flexphase.cli.plot import finals
 from flexphase.core import Optimiser, Run
 from flexphase.data import Rows, bars_and_stripes
 from flexphase.lanes import grid
 from flexphase.likelihood import NLL
-from flexphase.log import AtEnd
+from flexphase.log import AtEnd, OverLanes
 from flexphase.methods import RBM
 from flexphase.record import Record, describe, replacing
 from flexphase.rules import aol
@@ -119,9 +120,20 @@ def test_a_dear_metric_is_taken_at_the_end_only():
     dear = AtEnd(lambda p: p.W.sum() * 0, lambda p: p.W.sum() * 0 + 1)
     record = train(a_run(0.5), phases=10, records=3, metrics={"dear": dear})
     assert np.array_equal(record["dear"], [[0, 0, 0, 0]]) and record.final() == 1  # by construction: 0 along the way, 1 at the end
+    assert finals("", record, None)[0]["mean"] == 1  # in the table of `flexphase plot`, too
 
 
-@pytest.mark.parametrize("metric", ["ticks", "record", "diverged_at", "params.W", "seed", "b", "a/b", "", "."])
+class Interrupts(OverLanes):
+    def __call__(self, params):
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_during_a_dear_metric_keeps_the_record():
+    record = train(a_run(0.5), phases=10, records=3, metrics={"dear": AtEnd(lambda p: p.W.sum(), Interrupts())})
+    assert record.attrs["interrupted"] == 1 and record.final() == record["dear"][0, -1] and record["dear"].sizes["record"] == 4
+
+
+@pytest.mark.parametrize("metric", ["ticks", "record", "diverged_at", "params.W", "final.nll", "seed", "b", "a/b", "", "."])
 def test_a_metric_that_no_record_could_hold_is_refused_before_training(metric):
     with pytest.raises(ValueError, match="cannot name an axis or a metric"):
         train(grid(a_run, b=[0.3, 0.6]), ticks=4, metrics={metric: NLL(ROWS)}, progress=pytest.fail)

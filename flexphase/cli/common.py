@@ -123,9 +123,11 @@ def stoppable() -> contextlib.AbstractContextManager[None]:
     return on_signal(signal.SIGTERM, signal.default_int_handler)
 
 
-def undisturbed() -> contextlib.AbstractContextManager[None]:
-    """Ctrl-C is not heard: what was recorded is being written, and a second one would lose it."""
-    return on_signal(signal.SIGINT, signal.SIG_IGN)
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Signals are not heard: what was recorded is being written, and a second one would lose it."""
+    with on_signal(signal.SIGINT, signal.SIG_IGN), on_signal(signal.SIGTERM, signal.SIG_IGN):
+        yield
 
 
 @contextlib.contextmanager

@@ -50,10 +50,11 @@ def run(args: argparse.Namespace) -> None:
 def finals(name: str, record: Any, metric: str | None) -> list[dict[str, Any]]:
     """A row for each setting of a record: the final mean and sd over seeds, and the three clocks."""
     from .. import plot
+    from ..record import Record
 
     metric, rows = plot.pick_metric(record, metric), []
     for setting, ds in plot.settings(record):
-        mean, sd = plot.over_seeds(ds[metric].isel(record=-1))
+        mean, sd = plot.over_seeds(Record(ds).final(metric))
         clocks = {clock: round(float(ds[clock].isel(record=-1).mean())) for clock in ("ticks", "phases", "updates")}
         row = {"run": name, **setting, "metric": metric, "mean": float(mean), "sd": float(sd), "seeds": ds.sizes["seed"]}
         rows.append(row | clocks | {"diverged": int((ds["diverged_at"] >= 0).sum()), "seconds": record.attrs["seconds"]})

@@ -58,10 +58,10 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
     ]
     return Shown(panels, claims, [
         f"RBM {VISIBLE} x {HIDDEN}, no visible bias, AoL with T = {LENGTH}, eta {ETA}, {size['phases']} phases; "
-        f"final errors on all test images, curves on {size['shown']} of them.",
-        "Samples of one seed: P(pixel | h) after 1,000 Gibbs steps from random h, label units clamped. The standard rule, with as many "
-        f"phases, has a test error of {100 * float(Record(standard).final('free_energy_error')[0]):.1f} %. The last phases of AoL tilt its "
-        "machine towards few digits whatever the label (docs/reproduce.md); it classifies well all the same.",
+        f"final errors on all test images, curves on about {size['shown']} of them.",
+        f"The standard rule, with as many phases, has a test error of {100 * float(Record(standard).final('free_energy_error')[0]):.1f} %.",
+        "Samples of one seed: P(pixel | h) after 1,000 Gibbs steps from random h, label units clamped. Why AoL may show the same few "
+        "digits whatever the label, and classify well all the same: docs/reproduce.md.",
     ])  # fmt: skip
 
 

@@ -56,8 +56,8 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
     errors = ", ".join(f"{name} {mean_sd(v)} %" for name, v in test.items())
     return Shown(panels, claims, [
         f"eta by line search, lowest mean training error at the end: {rates}.",
-        f"{'-'.join(map(str, LAYERS))}, Adam, batch size 1; test error at the end: {errors}, on all test images; the curves are taken on "
-        f"{size['shown']} training and test images.",
+        f"{'-'.join(map(str, LAYERS))}, Adam, batch size 1; test error at the end: {errors}, on all test images; the curves are taken "
+        f"on about {size['shown']} training and test images.",
         "Solid: training, dashed: test. The standard rule takes two passes to an update, ISD one.",
     ])  # fmt: skip
 

@@ -26,7 +26,7 @@ def build_network(name: str, eta: float, b: float = 0.5, shown: int = 0) -> Run:
 
 
 def network_errors(shown: int, **_: Any) -> dict[str, Any]:
-    """On `shown` training images and as many test images; at the end on all test images."""
+    """On about `shown` training images and as many test images; at the end on all test images."""
     train, test = mnist()
     return {
         "train_error": ForwardForwardError(*every(shown, *train)),
@@ -46,7 +46,7 @@ def build_rbm(eta: float, length: int, b: float | None = None, shown: int = 0) -
 
 
 def rbm_errors(shown: int, **_: Any) -> dict[str, Any]:
-    """By free energy, exact, and read from samples of the label units, as the paper does: on `shown` of the test images along the
+    """By free energy, exact, and read from samples of the label units, as the paper does: on about `shown` test images along the
     way, on all of them at the end."""
     test = binarised_mnist().test
     kinds = {"free_energy_error": FreeEnergyError, "sampled_error": SampledError}

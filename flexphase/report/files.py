@@ -10,6 +10,7 @@ import pandas as pd
 import xarray as xr
 
 from ..experiments import Shown
+from ..record import replacing
 from ..sweep import RunFolder
 from .panels import draw, table
 
@@ -40,13 +41,15 @@ def drawn(name: str, shown: Shown, folder: RunFolder) -> Path:
 
 def recorded(name: str, shown: Shown, data: dict[str, xr.Dataset], folder: RunFolder) -> Path:
     """Every curve of every lane where there was a sweep, else what is drawn."""
-    datasets = [d.drop_vars([v for v in d if str(v).startswith("params")]) for d in data.values()]
-    dataset = datasets[0] if datasets else xr.Dataset.from_dataframe(_indexed(table(shown.panels)))
-    dataset.attrs |= {"claims": json.dumps([c._asdict() for c in shown.claims])}
-    path, encoding = folder.path / f"{name}.nc", {str(v): {"zlib": True} for v in dataset if dataset[v].dtype.kind in "fi"}
-    part = folder.path / f".{name}.nc.part"
-    dataset.to_netcdf(part, engine="h5netcdf", encoding=encoding)
-    return part.replace(path)
+    datasets = {key: d.drop_vars([v for v in d if str(v).startswith("params")]) for key, d in data.items()}
+    datasets = datasets or {name: xr.Dataset.from_dataframe(_indexed(table(shown.panels)))}
+    claims = {"claims": json.dumps([c._asdict() for c in shown.claims])}
+    with replacing(folder.path / f"{name}.nc") as part:
+        for i, (key, dataset) in enumerate(datasets.items()):  # the first as the file itself, others as groups in it
+            encoding = {str(v): {"zlib": True} for v in dataset if dataset[v].dtype.kind in "fi"}
+            where: Any = {"group": key, "mode": "a"} if i else {"mode": "w"}
+            dataset.assign_attrs(claims).to_netcdf(part, engine="h5netcdf", encoding=encoding, **where)
+    return folder.path / f"{name}.nc"
 
 
 def _indexed(frame: pd.DataFrame) -> pd.DataFrame:
