@@ -53,7 +53,7 @@ def model(p: argparse.ArgumentParser, method: str) -> None:
     defaults = METHODS[method]
     group = p.add_argument_group("data and model")
     group.add_argument("--data", default=defaults.data, help="bas, bas:SIDE, digits, mnist, or a .npy, .npz or .csv file")
-    group.add_argument("--side", type=count, help="side of Bars and Stripes, for --data bas (default: 4)")
+    group.add_argument("--side", type=count, help="side of Bars and Stripes, where the data are just bas (default: 4)")
     if method in BERNOULLI:
         words = "number of hidden units" + (" (default: 128 for mnist, else 16)" if defaults.hidden is None else "")
         group.add_argument("--hidden", type=count, default=defaults.hidden, help=words)
