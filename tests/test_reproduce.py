@@ -5,6 +5,7 @@ import socket
 
 import pytest
 import xarray as xr
+from mnist_files import raw_mnist
 
 from flexphase.cli import main
 from flexphase.experiments import FIGURES, figure, named, reproduce
@@ -67,6 +68,18 @@ def test_a_run_from_end_to_end_and_again(toy, tmp_path, capsys):
     assert "already holds a run" in one_line(capsys)
     assert main(["reproduce", "fig3", "--out", str(out), "--resume"]) == 0
     assert {p: p.stat().st_mtime_ns for p in (out / "chunks").iterdir()} == before  # nothing was computed twice
+
+
+@pytest.mark.slow
+def test_the_appendix_from_end_to_end(monkeypatch, tmp_path):
+    """Two sweeps in one figure: both are in its netCDF, and pictures are drawn where there are no curves."""
+    raw_mnist()
+    monkeypatch.setitem(figure("appendix").SIZES, "quick", {"phases": 400, "seeds": 2, "bs": [0.3, 0.5, 0.7], "shown": 100, "records": 2})
+    assert main(["reproduce", "appendix", "--out", str(tmp_path / "run")]) == 0
+    for group, lanes in ((None, (3, 2)), ("standard", (1, 1))):
+        with xr.open_dataset(tmp_path / "run" / "appendix.nc", engine="h5netcdf", group=group) as kept:
+            assert kept["final.free_energy_error"].shape == lanes and not any(str(name).startswith("params") for name in kept)
+    assert (tmp_path / "run" / "report.html").read_text().count("<canvas") == 2  # pictures are in the figure alone
 
 
 def one_line(capsys) -> str:
