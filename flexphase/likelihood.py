@@ -9,7 +9,7 @@ from jax import Array
 
 from .checks import count, matrix
 from .core import Key
-from .log import OverLanes, _each_lane
+from .log import OverLanes, each_lane
 from .methods import rbm
 from .methods.binary import bernoulli
 from .methods.boltzmann import Couplings
@@ -95,4 +95,4 @@ class NLL(OverLanes):
 
         if isinstance(params, Params) and not native.MISSING and min(params.W.shape[1:]) <= ENUMERABLE:
             return native.nll(params, self.data)
-        return _each_lane(self, params)
+        return each_lane(self, params)

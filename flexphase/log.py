@@ -64,13 +64,13 @@ class AtEnd(eqx.Module):
 
 
 @eqx.filter_jit
-def _each_lane(metric: Any, params: Any) -> Any:
+def each_lane(metric: Any, params: Any) -> Any:
     return jax.vmap(metric)(params)
 
 
 def measure(metric: Any, params: Any) -> np.ndarray:
     """A metric's value in every lane."""
-    return np.asarray(metric(params) if isinstance(metric, OverLanes) else _each_lane(metric, params))
+    return np.asarray(metric(params) if isinstance(metric, OverLanes) else each_lane(metric, params))
 
 
 def _unpack(tree: Any, packed: list[np.ndarray]) -> Any:

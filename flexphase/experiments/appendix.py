@@ -67,5 +67,5 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
 
 def samples(machine: xr.Dataset) -> Any:
     """Of the first seed."""
-    params = Params(*(jnp.asarray(machine[f"params.{name}"].values[0]) for name in Params._fields))
+    params = Params(**jax.tree.map(jnp.asarray, Record(machine.isel(seed=0)).params))
     return class_samples(jax.random.key(0), params)

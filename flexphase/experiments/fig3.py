@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from ..methods.rbm import Params
+from ..record import Record
 from ..report.panels import Panel, Series, points
 from ..sweep import Sweep, cells, pick
 from ..theory.moments import moments
@@ -93,7 +95,7 @@ def analytic() -> Panel:
 
 def trained(dataset: xr.Dataset, name: str) -> Params:
     one = pick(dataset, name=name, start="carry", b=0.5).isel(cell=0, seed=0)
-    return Params(*(jnp.asarray(one[f"params.{part}"].values) for part in Params._fields))
+    return Params(**jax.tree.map(jnp.asarray, Record(one).params))
 
 
 def measured(size: dict[str, Any], dataset: xr.Dataset) -> Panel:
