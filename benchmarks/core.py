@@ -1,4 +1,5 @@
-"""What does generality cost? The JAX engine against a hand-written lax.scan of the same update and a plain NumPy loop, NLL beside each.
+"""What does generality cost? The JAX engine against a hand-written lax.scan of the same update and
+a plain NumPy loop, NLL beside each.
 
     python benchmarks/core.py
 
@@ -30,7 +31,9 @@ def best(f: Any, repeats: int = 3) -> tuple[float, Any]:
 
 
 def main() -> None:
-    run = fp.Run(fp.RBM(16, 16, visible_bias=False), *fp.aol(0.5, T), fp.Rows(DATA), fp.Optimiser(0.005))
+    run = fp.Run(
+        fp.RBM(16, 16, visible_bias=False), *fp.aol(0.5, T), fp.Rows(DATA), fp.Optimiser(0.005)
+    )
     every = lanes(run, LANES, 0)
     start = JaxEngine().start(every)
     ours, state = best(lambda: JaxEngine().advance(every, start, TICKS, lambda n: None))
@@ -39,10 +42,22 @@ def main() -> None:
     began, plain = time.process_time(), numpy_aol(DATA, phases=TICKS // T, T=T)
     loop = (time.process_time() - began) / TICKS
     nll = fp.NLL(DATA)
-    print(f"JAX engine          {ours * 1e9:9.0f} ns per tick and lane   NLL {np.mean(nll(state.params)):.1f}")
-    print(f"lax.scan by hand    {theirs * 1e9:9.0f} ns per tick and lane   NLL {np.mean(nll(Params(*params))):.1f}")
-    print(f"plain NumPy loop    {loop * 1e9:9.0f} ns per tick            NLL {float(nll(Params(*plain))):.1f}")
-    print(f"the engine costs {ours / theirs:.2f} times the hand-written scan (goal 2) and is {loop / ours:.0f} times as fast as NumPy")
+    print(
+        f"JAX engine          {ours * 1e9:9.0f} ns per tick and lane   NLL "
+        f"{np.mean(nll(state.params)):.1f}"
+    )
+    print(
+        f"lax.scan by hand    {theirs * 1e9:9.0f} ns per tick and lane   NLL "
+        f"{np.mean(nll(Params(*params))):.1f}"
+    )
+    print(
+        f"plain NumPy loop    {loop * 1e9:9.0f} ns per tick            NLL "
+        f"{float(nll(Params(*plain))):.1f}"
+    )
+    print(
+        f"the engine costs {ours / theirs:.2f} times the hand-written scan (goal 2) and is "
+        f"{loop / ours:.0f} times as fast as NumPy"
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""One Forward-Forward update, 784-500-500 with Adam on MNIST: flexphase, the same network in plain PyTorch, and Adam alone in a C loop.
+"""One Forward-Forward update, 784-500-500 with Adam on MNIST: flexphase, the same network in plain
+PyTorch, and Adam alone in a C loop.
 
     pip install ".[bench]" && python benchmarks/forward_forward.py
 
-Everything is timed in turns within one run, the best of several repeats; ratios are what counts. The error on the first 2,000 test images
-stands beside each time, after as many updates. The last lines give the price of evaluating the error while training.
+Everything is timed in turns within one run, the best of several repeats; ratios are what counts.
+The error on the first 2,000 test images stands beside each time, after as many updates. The last
+lines give the price of evaluating the error while training.
 """
 
 import argparse
@@ -48,8 +50,14 @@ class Ours:
     def __init__(self, rule, engine, data):
         source = LabelContrast(*data, paired=rule == "two-term")
         phases = rules.cd(1) if rule == "two-term" else rules.isd(B, 1)
-        self.lanes = lanes(Run(ForwardForward(SIZES), *phases, source, Optimiser(ETA, optax.adam)), 1, 0)
-        self.state, self.engine, self.ticks = engine.start(self.lanes), engine, 2 if rule == "two-term" else 1
+        self.lanes = lanes(
+            Run(ForwardForward(SIZES), *phases, source, Optimiser(ETA, optax.adam)), 1, 0
+        )
+        self.state, self.engine, self.ticks = (
+            engine.start(self.lanes),
+            engine,
+            2 if rule == "two-term" else 1,
+        )
 
     def updates(self, n):
         self.state = self.engine.advance(self.lanes, self.state, n * self.ticks, lambda ticks: None)
@@ -59,7 +67,9 @@ class Ours:
 
 
 class Torch:
-    """As one would write it: a Linear and an Adam for each layer, the loss on its goodness, inputs detached."""
+    """As one would write it: a Linear and an Adam for each layer, the loss on its goodness, inputs
+    detached.
+    """
 
     def __init__(self, rule, data, threads):
         import torch
@@ -88,9 +98,16 @@ class Torch:
             xs = [self.shown(row, sign) for sign in signs]
             for layer, optimiser in zip(self.layers, self.optimisers, strict=True):
                 hs = [self.torch.relu(layer(x / (x.norm() + 1e-4))) for x in xs]
-                weights = [1.0] * 2 if self.rule == "two-term" else [1 / B if signs[0] > 0 else 1 / (1 - B)]
+                weights = (
+                    [1.0] * 2
+                    if self.rule == "two-term"
+                    else [1 / B if signs[0] > 0 else 1 / (1 - B)]
+                )
                 terms = zip(signs, weights, hs, strict=True)
-                loss = sum(w * self.torch.nn.functional.softplus(sign * (2 - h.square().mean())) for sign, w, h in terms)
+                loss = sum(
+                    w * self.torch.nn.functional.softplus(sign * (2 - h.square().mean()))
+                    for sign, w, h in terms
+                )
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
@@ -111,26 +128,49 @@ class Torch:
 
 
 class AdamAlone:
-    """Adam's dense update of both layers, fused into one loop, with the gradient y s^T that costs nothing to make."""
+    """Adam's dense update of both layers, fused into one loop, with the gradient y s^T that costs
+    nothing to make.
+    """
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory()
         source, library = (Path(self.folder.name) / name for name in ("adam.c", "adam.so"))
         source.write_text(ADAM)
-        subprocess.run(["cc", "-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", "-o", library, source, "-lm"], check=True)
+        subprocess.run(
+            [
+                "cc",
+                "-O3",
+                "-march=native",
+                "-ffast-math",
+                "-shared",
+                "-fPIC",
+                "-o",
+                library,
+                source,
+                "-lm",
+            ],
+            check=True,
+        )
         self.loop = ctypes.CDLL(str(library)).adam
         rng = np.random.default_rng(0)
         self.layers = []
         for rows, units in itertools.pairwise(SIZES):
             w, m, v = rng.normal(size=(3, rows + 1, units)).astype(np.float32)
-            self.layers.append((w, m, v * v, rng.random(rows + 1, np.float32), rng.random(units, np.float32)))
+            self.layers.append(
+                (w, m, v * v, rng.random(rows + 1, np.float32), rng.random(units, np.float32))
+            )
 
     def updates(self, n):
         for _ in range(n):
             for arrays in self.layers:
                 rows, units = arrays[0].shape
-                self.loop(*(a.ctypes.data_as(ctypes.c_void_p) for a in arrays), ctypes.c_long(rows), ctypes.c_long(units),
-                          ctypes.c_float(ETA), ctypes.c_float(1.0))  # fmt: skip
+                self.loop(
+                    *(a.ctypes.data_as(ctypes.c_void_p) for a in arrays),
+                    ctypes.c_long(rows),
+                    ctypes.c_long(units),
+                    ctypes.c_float(ETA),
+                    ctypes.c_float(1.0),
+                )
 
 
 def in_turns(contestants, updates, repeats):
@@ -146,10 +186,16 @@ def in_turns(contestants, updates, repeats):
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--repeats", type=int, default=5)
-    options.add_argument("--updates", type=int, default=2000, help="after which the errors are compared")
-    options.add_argument("--threads", type=int, default=1, help="of the native engine, which uses one per lane")
+    options.add_argument(
+        "--updates", type=int, default=2000, help="after which the errors are compared"
+    )
+    options.add_argument(
+        "--threads", type=int, default=1, help="of the native engine, which uses one per lane"
+    )
     args = options.parse_args()
     train, test = mnist()
     some = test.images[:2000], test.labels[:2000]
@@ -157,7 +203,9 @@ def main():
         native = Ours(rule, Native(args.threads), train)
         contestants = {"native": native, "jax": Ours(rule, JaxEngine(), train)}
         if find_spec("torch"):
-            contestants |= {f"PyTorch, {n} threads": Torch(rule, train, n) for n in {1, cores(None)}}
+            contestants |= {
+                f"PyTorch, {n} threads": Torch(rule, train, n) for n in {1, cores(None)}
+            }
         else:
             print("PyTorch is left out, for it is not installed: pip install 'flexphase[bench]'")
         errors = {}
@@ -165,11 +213,20 @@ def main():
             contestant.updates(args.updates)
             errors[name] = contestant.error(some)
         contestants["Adam alone, C"] = AdamAlone()
-        best = in_turns(contestants, {"native": 2000, "jax": 100, "Adam alone, C": 100}, args.repeats)
+        best = in_turns(
+            contestants, {"native": 2000, "jax": 100, "Adam alone, C": 100}, args.repeats
+        )
         print(f"{rule}: one update")
         for name, seconds in best.items():
-            error = f"test error after {args.updates} updates {100 * errors[name]:.1f} %" if name in errors else ""
-            print(f"  {name:18s} {1e6 * seconds:8.0f} us   native / {name}: {best['native'] / seconds:6.3f}   {error}")
+            error = (
+                f"test error after {args.updates} updates {100 * errors[name]:.1f} %"
+                if name in errors
+                else ""
+            )
+            print(
+                f"  {name:18s} {1e6 * seconds:8.0f} us   native / {name}: "
+                f"{best['native'] / seconds:6.3f}   {error}"
+            )
         evaluate = {"10,000 test images": test, "2,000 test images": some}
         for name, images in evaluate.items():
             metric, began = ForwardForwardError(*images), time.perf_counter()

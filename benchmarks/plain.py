@@ -1,4 +1,6 @@
-"""The loops that a user would write instead: NumPy, and lax.scan by hand. Always-on learning of an RBM without visible bias (eq. 4)."""
+"""The loops that a user would write instead: NumPy, and lax.scan by hand. Always-on learning of an
+RBM without visible bias (eq. 4).
+"""
 
 from typing import Any
 
@@ -8,7 +10,13 @@ import numpy as np
 
 
 def numpy_aol(
-    data: Any, phases: int, T: int, b: float = 0.5, eta: float = 0.005, hidden: int = 16, seed: int = 0
+    data: Any,
+    phases: int,
+    T: int,
+    b: float = 0.5,
+    eta: float = 0.005,
+    hidden: int = 16,
+    seed: int = 0,
 ) -> tuple[np.ndarray, ...]:
     """One lane, one tick after the other -> W, a, c."""
     rng = np.random.default_rng(seed)
@@ -29,8 +37,12 @@ def numpy_aol(
     return W, np.zeros(visible), c
 
 
-def scan_aol(data: Any, ticks: int, lanes: int, T: int, b: float = 0.5, eta: float = 0.005, hidden: int = 16) -> Any:
-    """A straight lax.scan over ticks for all lanes, fixed T, nothing general -> a jitted function of a key that gives W, a, c."""
+def scan_aol(
+    data: Any, ticks: int, lanes: int, T: int, b: float = 0.5, eta: float = 0.005, hidden: int = 16
+) -> Any:
+    """A straight lax.scan over ticks for all lanes, fixed T, nothing general -> a jitted function
+    of a key that gives W, a, c.
+    """
     data = jnp.asarray(data)
     visible = data.shape[1]
 

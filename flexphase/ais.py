@@ -1,9 +1,12 @@
-"""log Z of an RBM beyond enumeration: annealed importance sampling (Neal 2001) from below, and its reverse from above.
+"""log Z of an RBM beyond enumeration: annealed importance sampling (Neal 2001) from below, and its
+reverse from above.
 
-The path joins independent visible units of bias `base` to the model: log p*_t(v) = ((1 - t) base + t a) v + sum_j softplus(t (c + v W)_j),
-so that log Z_0 = sum_i softplus(base_i) + hidden log 2 is known. A chain that is annealed upwards from an exact sample of the base has a
-weight w with E[w] = Z / Z_0; downwards from an exact sample of the MODEL, E[w] = Z_0 / Z. A logarithm of a mean is too low on average
-(Jensen), so the first estimate of log Z is too low in expectation and the second one too high.
+The path joins independent visible units of bias `base` to the model: log p*_t(v) = ((1 - t) base +
+t a) v + sum_j softplus(t (c + v W)_j), so that log Z_0 = sum_i softplus(base_i) + hidden log 2 is
+known. A chain that is annealed upwards from an exact sample of the base has a weight w with E[w] =
+Z / Z_0; downwards from an exact sample of the MODEL, E[w] = Z_0 / Z. A logarithm of a mean is too
+low on average (Jensen), so the first estimate of log Z is too low in expectation and the second one
+too high.
 """
 
 from typing import Any, NamedTuple
@@ -22,16 +25,21 @@ from .methods.rbm import RBM, Params, free_energy
 
 class Estimate(NamedTuple):
     log_z: Array
-    error: Array  # standard error, by the delta method; to be trusted only while `chains` is not small
+    error: (
+        Array  # standard error, by the delta method; to be trusted only while `chains` is not small
+    )
     chains: Array  # effective number of chains, (sum w)^2 / sum w^2
 
 
 class Bracket(NamedTuple):
-    """lower <= log Z <= upper, each in expectation; the upper one only as far as its chains start from exact samples."""
+    """lower <= log Z <= upper, each in expectation; the upper one only as far as its chains start
+    from exact samples.
+    """
 
     lower: Estimate
     upper: Estimate
-    exact: bool  # False: the samples came from a long Gibbs chain, and that it has mixed is an assumption
+    # False: the samples came from a long Gibbs chain, and that it has mixed is an assumption
+    exact: bool
 
     def nll(self, params: Params, data: Array) -> tuple[Array, Array]:
         """The summed NLL of the data, from both ends of the bracket."""
@@ -41,17 +49,25 @@ class Bracket(NamedTuple):
 
 @eqx.filter_jit
 def anneal(key: Key, params: Params, base: Array, v: Array, temperatures: Array) -> Array:
-    """log w of each chain (row of v): the change of log p*_t(v) at every step of t, then a Gibbs sweep at the new t."""
+    """log w of each chain (row of v): the change of log p*_t(v) at every step of t, then a Gibbs
+    sweep at the new t.
+    """
 
     def body(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         v, log_w = carry
         old, new = temperatures[i], temperatures[i + 1]
-        u = jax.random.uniform(jax.random.fold_in(key, i), (v.shape[0], v.shape[1] + params.c.shape[0]))
+        u = jax.random.uniform(
+            jax.random.fold_in(key, i), (v.shape[0], v.shape[1] + params.c.shape[0])
+        )
         drive = v @ params.W + params.c[None]
-        log_w += (new - old) * (v @ (params.a - base)) + (jax.nn.softplus(new * drive) - jax.nn.softplus(old * drive)).sum(1)
+        log_w += (new - old) * (v @ (params.a - base)) + (
+            jax.nn.softplus(new * drive) - jax.nn.softplus(old * drive)
+        ).sum(1)
         h = bernoulli(u[:, v.shape[1] :], jax.nn.sigmoid(new * drive))
         bias = (1 - new) * base + new * params.a
-        return bernoulli(u[:, : v.shape[1]], jax.nn.sigmoid(new * (h @ params.W.T) + bias[None])), log_w
+        return bernoulli(
+            u[:, : v.shape[1]], jax.nn.sigmoid(new * (h @ params.W.T) + bias[None])
+        ), log_w
 
     return jax.lax.fori_loop(0, len(temperatures) - 1, body, (v, jnp.zeros(len(v))))[1]
 
@@ -59,15 +75,23 @@ def anneal(key: Key, params: Params, base: Array, v: Array, temperatures: Array)
 def log_mean(log_w: Array) -> Estimate:
     """log of the mean weight."""
     w = jnp.exp(log_w - log_w.max())
-    return Estimate(log_w.max() + jnp.log(w.mean()), w.std(ddof=1) / w.mean() / len(w) ** 0.5, w.sum() ** 2 / (w * w).sum())
+    return Estimate(
+        log_w.max() + jnp.log(w.mean()),
+        w.std(ddof=1) / w.mean() / len(w) ** 0.5,
+        w.sum() ** 2 / (w * w).sum(),
+    )
 
 
 def log_z_base(params: Params, base: Array) -> Array:
     return jax.nn.softplus(base).sum() + params.c.shape[0] * jnp.log(2.0)
 
 
-def ais(key: Key, params: Params, chains: int = 500, steps: int = 1000, base: Any = None) -> Estimate:
-    """log Z from below. `base` are the visible biases of the start, such as the log-odds of the data's means; default: the model's."""
+def ais(
+    key: Key, params: Params, chains: int = 500, steps: int = 1000, base: Any = None
+) -> Estimate:
+    """log Z from below. `base` are the visible biases of the start, such as the log-odds of the
+    data's means; default: the model's.
+    """
     chains, steps = count(chains, "chains", 2), count(steps, "steps")
     base = params.a if base is None else jnp.asarray(base, jnp.float32)
     k_start, k_chain = jax.random.split(key)
@@ -76,19 +100,40 @@ def ais(key: Key, params: Params, chains: int = 500, steps: int = 1000, base: An
     return up._replace(log_z=up.log_z + log_z_base(params, base))
 
 
-def reverse_ais(key: Key, params: Params, samples: Any, steps: int = 1000, base: Any = None) -> Estimate:
-    """log Z from above, given exact samples (rows of visible units) of the model: one chain from each."""
+def reverse_ais(
+    key: Key, params: Params, samples: Any, steps: int = 1000, base: Any = None
+) -> Estimate:
+    """log Z from above, given exact samples (rows of visible units) of the model: one chain from
+    each.
+    """
     steps = count(steps, "steps")
     check_rows(samples, len(params.a))
     base = params.a if base is None else jnp.asarray(base, jnp.float32)
-    down = log_mean(anneal(key, params, base, jnp.asarray(samples, jnp.float32), jnp.linspace(1, 0, steps + 1)))
+    down = log_mean(
+        anneal(key, params, base, jnp.asarray(samples, jnp.float32), jnp.linspace(1, 0, steps + 1))
+    )
     return down._replace(log_z=log_z_base(params, base) - down.log_z)
 
 
-def bracket(key: Key, params: Params, chains: int = 500, steps: int = 1000, base: Any = None, burn_in: int = 10_000) -> Bracket:
-    """Both estimates. Samples are exact where a layer can be enumerated; beyond, they are the ends of Gibbs chains of `burn_in` sweeps."""
+def bracket(
+    key: Key,
+    params: Params,
+    chains: int = 500,
+    steps: int = 1000,
+    base: Any = None,
+    burn_in: int = 10_000,
+) -> Bracket:
+    """Both estimates. Samples are exact where a layer can be enumerated; beyond, they are the ends
+    of Gibbs chains of `burn_in` sweeps.
+    """
     k_up, k_samples, k_down = jax.random.split(key, 3)
     exact = min(params.W.shape) <= ENUMERABLE
     visible, hidden = params.W.shape
-    v = exact_samples(k_samples, params, chains) if exact else sample(RBM(visible, hidden), k_samples, params, chains, burn_in)
-    return Bracket(ais(k_up, params, chains, steps, base), reverse_ais(k_down, params, v, steps, base), exact)
+    v = (
+        exact_samples(k_samples, params, chains)
+        if exact
+        else sample(RBM(visible, hidden), k_samples, params, chains, burn_in)
+    )
+    return Bracket(
+        ais(k_up, params, chains, steps, base), reverse_ais(k_down, params, v, steps, base), exact
+    )

@@ -3,7 +3,17 @@
 from .ais import bracket
 from .classification import ForwardForwardError, FreeEnergyError, SampledError
 from .core import Estimator, Method, Optimiser, Phase, Process, Run, Source, State, tick
-from .data import LabelContrast, Rows, append_labels, bars_and_stripes, binarise, binarised_mnist, digits, mnist, overlay
+from .data import (
+    LabelContrast,
+    Rows,
+    append_labels,
+    bars_and_stripes,
+    binarise,
+    binarised_mnist,
+    digits,
+    mnist,
+    overlay,
+)
 from .engines import train
 from .estimators import always_on, two_term
 from .lanes import Grid, grid

@@ -1,6 +1,8 @@
-"""How often is the label wrong? Errors of Forward-Forward and of RBMs whose last visible units are the label; all are fractions.
+"""How often is the label wrong? Errors of Forward-Forward and of RBMs whose last visible units are
+the label; all are fractions.
 
-A metric is built from images and their true labels and is a function of parameters, as `train(metrics=...)` wants it.
+A metric is built from images and their true labels and is a function of parameters, as
+`train(metrics=...)` wants it.
 """
 
 from typing import Any
@@ -20,10 +22,12 @@ from .methods.rbm import Params, bernoulli, biased, p_hidden, p_visible
 
 
 class ForwardForwardError(OverLanes):
-    """The label is the one whose overlay gives the highest goodness, summed over the layers. Exact, by the compiled kernel if there is one.
+    """The label is the one whose overlay gives the highest goodness, summed over the layers. Exact,
+    by the compiled kernel if there is one.
 
-    Every label needs a product of its own in the second layer, so an image costs about 0.3 updates: draw curves on a fixed subset (60
-    points on 1,000 images cost about a sixth of 120,000 updates) and evaluate all images at the end.
+    Every label needs a product of its own in the second layer, so an image costs about 0.3 updates:
+    draw curves on a fixed subset (60 points on 1,000 images cost about a sixth of 120,000 updates)
+    and evaluate all images at the end.
     """
 
     images: Array
@@ -38,7 +42,11 @@ class ForwardForwardError(OverLanes):
         from .engines import forward_forward as engine
         from .engines.native import MISSING
 
-        scores = jax_scores(params, self.images, self.classes) if MISSING else engine.label_scores(params, self.images, self.classes)
+        scores = (
+            jax_scores(params, self.images, self.classes)
+            if MISSING
+            else engine.label_scores(params, self.images, self.classes)
+        )
         wrong = np.argmax(scores, axis=-1) != np.asarray(self.labels)
         return np.where(np.isfinite(scores).all((1, 2)), wrong.mean(-1), np.nan)
 
@@ -48,13 +56,19 @@ def jax_scores(params: forward_forward.Params, images: Array, classes: int) -> A
     """`label_scores` lane by lane and in pieces, for (rows, classes, units) is large."""
 
     def one(lane: forward_forward.Params) -> Array:
-        return jax.lax.map(lambda image: forward_forward.label_scores(lane, image[None], classes)[0], images, batch_size=256)
+        return jax.lax.map(
+            lambda image: forward_forward.label_scores(lane, image[None], classes)[0],
+            images,
+            batch_size=256,
+        )
 
     return jax.lax.map(one, params)
 
 
 def label_free_energies(params: Params, images: Array, classes: int) -> Array:
-    """F(image, label) for every label, (rows, classes), up to a constant of the image: its product with W is shared by all labels."""
+    """F(image, label) for every label, (rows, classes), up to a constant of the image: its product
+    with W is shared by all labels.
+    """
     pixels = params.W.shape[0] - classes
     drive = biased(images @ params.W[:pixels], params.c)
     own = params.W[pixels:]  # (classes, hidden)
@@ -63,7 +77,9 @@ def label_free_energies(params: Params, images: Array, classes: int) -> Array:
 
 
 class FreeEnergyError(eqx.Module):
-    """The label of least free energy: exact, p(label | image) is proportional to exp(-F(image, label)) over one-hot labels."""
+    """The label of least free energy: exact, p(label | image) is proportional to exp(-F(image,
+    label)) over one-hot labels.
+    """
 
     images: Array
     labels: Array
@@ -75,13 +91,23 @@ class FreeEnergyError(eqx.Module):
 
     def __call__(self, params: Params) -> Array:
         fits(params, self.images, self.classes)
-        return (label_free_energies(params, self.images, self.classes).argmin(-1) != self.labels).mean()
+        return (
+            label_free_energies(params, self.images, self.classes).argmin(-1) != self.labels
+        ).mean()
 
 
-def label_activity(key: Key, params: Params, images: Array, classes: int, steps: int, burn_in: int) -> Array:
-    """Mean activity of the label units, (rows, classes), over `steps` Gibbs steps of the machine with its pixels clamped."""
+def label_activity(
+    key: Key, params: Params, images: Array, classes: int, steps: int, burn_in: int
+) -> Array:
+    """Mean activity of the label units, (rows, classes), over `steps` Gibbs steps of the machine
+    with its pixels clamped.
+    """
     pixels = params.W.shape[0] - classes
-    drive, own, bias = biased(images @ params.W[:pixels], params.c), params.W[pixels:], params.a[pixels:]
+    drive, own, bias = (
+        biased(images @ params.W[:pixels], params.c),
+        params.W[pixels:],
+        params.a[pixels:],
+    )
     shape = (len(images), classes)
 
     def step(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -91,12 +117,16 @@ def label_activity(key: Key, params: Params, images: Array, classes: int, steps:
         label = bernoulli(jax.random.uniform(k_l, shape), jax.nn.sigmoid(biased(h @ own.T, bias)))
         return label, total + jnp.where(i >= burn_in, label, 0)
 
-    start = bernoulli(jax.random.uniform(jax.random.fold_in(key, 2**32 - 1), shape), jnp.full(shape, 0.5))
+    start = bernoulli(
+        jax.random.uniform(jax.random.fold_in(key, 2**32 - 1), shape), jnp.full(shape, 0.5)
+    )
     return jax.lax.fori_loop(0, burn_in + steps, step, (start, jnp.zeros(shape)))[1] / steps
 
 
 class SampledError(eqx.Module):
-    """The label unit that is most often on while the pixels are clamped and the rest is sampled: how the paper reads the label."""
+    """The label unit that is most often on while the pixels are clamped and the rest is sampled:
+    how the paper reads the label.
+    """
 
     images: Array
     labels: Array
@@ -105,37 +135,69 @@ class SampledError(eqx.Module):
     burn_in: int = eqx.field(static=True)
     key: Key
 
-    def __init__(self, images: Any, labels: Any, classes: int = 10, steps: int = 100, burn_in: int = 20, seed: int = 0):
-        self.images, self.classes, self.steps, self.burn_in = matrix(images, binary=True), classes, steps, burn_in
-        self.labels, self.key = jnp.asarray(whole_labels(labels, len(self.images), classes)), jax.random.key(seed)
+    def __init__(
+        self,
+        images: Any,
+        labels: Any,
+        classes: int = 10,
+        steps: int = 100,
+        burn_in: int = 20,
+        seed: int = 0,
+    ):
+        self.images, self.classes, self.steps, self.burn_in = (
+            matrix(images, binary=True),
+            classes,
+            steps,
+            burn_in,
+        )
+        self.labels, self.key = (
+            jnp.asarray(whole_labels(labels, len(self.images), classes)),
+            jax.random.key(seed),
+        )
         if steps < 1 or burn_in < 0:
-            raise ValueError(f"the label is read from at least 1 step after a burn-in of 0 or more, not {steps!r} and {burn_in!r}.")
+            raise ValueError(
+                "the label is read from at least 1 step after a burn-in of 0 or more, not "
+                f"{steps!r} and {burn_in!r}."
+            )
 
     def __call__(self, params: Params) -> Array:
         fits(params, self.images, self.classes)
-        activity = label_activity(self.key, params, self.images, self.classes, self.steps, self.burn_in)
+        activity = label_activity(
+            self.key, params, self.images, self.classes, self.steps, self.burn_in
+        )
         return (activity.argmax(-1) != self.labels).mean()
 
 
 def fits(params: Params, images: Array, classes: int) -> None:
     if params.W.shape[0] != images.shape[1] + classes:
         raise ValueError(
-            f"an RBM of {params.W.shape[0]} visible units cannot label images of {images.shape[1]} pixels with {classes} classes; "
+            f"an RBM of {params.W.shape[0]} visible units cannot label images of {images.shape[1]} "
+            f"pixels with {classes} classes; "
             "train it on append_labels(images, labels, classes)."
         )
 
 
-def class_samples(key: Key, params: Params, classes: int = 10, each: int = 8, steps: int = 1000) -> Array:
-    """What the machine imagines of each label: (classes, each, pixels), P(pixel = 1) after Gibbs steps with the label units clamped."""
+def class_samples(
+    key: Key, params: Params, classes: int = 10, each: int = 8, steps: int = 1000
+) -> Array:
+    """What the machine imagines of each label: (classes, each, pixels), P(pixel = 1) after Gibbs
+    steps with the label units clamped.
+    """
     pixels = params.W.shape[0] - classes
     label = jnp.repeat(jnp.eye(classes), each, axis=0)
 
     def step(i: Array, v: Array) -> Array:
         k_h, k_v = jax.random.split(jax.random.fold_in(key, i))
-        p = p_hidden(params, jnp.concatenate([bernoulli(jax.random.uniform(k_v, v.shape), v), label], axis=1))
+        p = p_hidden(
+            params, jnp.concatenate([bernoulli(jax.random.uniform(k_v, v.shape), v), label], axis=1)
+        )
         return p_visible(params, bernoulli(jax.random.uniform(k_h, p.shape), p))[:, :pixels]
 
-    # Pixels at random are a trap: half of them on is far from any digit, and chains that begin there may never leave. Random h is not.
-    h = bernoulli(jax.random.uniform(jax.random.fold_in(key, 2**32 - 1), (classes * each, params.W.shape[1])), 0.5)
+    # Pixels at random are a trap: half of them on is far from any digit, and chains that begin
+    # there may never leave. Random h is not.
+    h = bernoulli(
+        jax.random.uniform(jax.random.fold_in(key, 2**32 - 1), (classes * each, params.W.shape[1])),
+        0.5,
+    )
     v = jax.lax.fori_loop(0, steps, step, p_visible(params, h)[:, :pixels])
     return v.reshape(classes, each, pixels)

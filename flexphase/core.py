@@ -1,8 +1,9 @@
 """One flat loop for every two-term contrastive learner.
 
-A learner follows g = g_plus(theta, z+) - g_minus(theta, z-) (eq. 1). What differs between contrastive divergence, ISD, always-on
-learning and random phase lengths is only *which phase a tick belongs to* and *how its local term is weighted*: both are data here,
-so `tick` is eq. 5 read top to bottom and a phase is a countdown on a tick, not an inner loop.
+A learner follows g = g_plus(theta, z+) - g_minus(theta, z-) (eq. 1). What differs between
+contrastive divergence, ISD, always-on learning and random phase lengths is only *which phase a tick
+belongs to* and *how its local term is weighted*: both are data here, so `tick` is eq. 5 read top to
+bottom and a phase is a countdown on a tick, not an inner loop.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,18 +57,28 @@ class Process(Protocol):
 class Method(Protocol):
     """Eq. 5, line 3, and the two terms of eq. 1."""
 
-    def check(self, x: PyTree) -> None: ...  # ValueError where such stimuli, stacked along a first axis, do not fit
+    def check(
+        self, x: PyTree
+    ) -> None: ...  # ValueError where such stimuli, stacked along a first axis, do not fit
     def init(self, key: Key) -> tuple[PyTree, PyTree]: ...  # -> params, z
-    def enter(self, key: Key, params: PyTree, z: PyTree, x: PyTree, sign: Array) -> PyTree: ...  # z where a phase begins
-    def step(self, key: Key, params: PyTree, z: PyTree, x: PyTree, sign: Array) -> PyTree: ...  # z' ~ p(z' | theta, z, x, sign)
-    def grad(self, params: PyTree, z: PyTree, x: PyTree, sign: Array) -> PyTree: ...  # g_plus or g_minus, shaped like params
+    def enter(
+        self, key: Key, params: PyTree, z: PyTree, x: PyTree, sign: Array
+    ) -> PyTree: ...  # z where a phase begins
+    def step(
+        self, key: Key, params: PyTree, z: PyTree, x: PyTree, sign: Array
+    ) -> PyTree: ...  # z' ~ p(z' | theta, z, x, sign)
+    def grad(
+        self, params: PyTree, z: PyTree, x: PyTree, sign: Array
+    ) -> PyTree: ...  # g_plus or g_minus, shaped like params
 
 
 class Source(Protocol):
     """Eq. 5, line 2: the stimulus of the phase that begins, given the one before."""
 
     @property
-    def stimuli(self) -> PyTree: ...  # what it shows, or examples of that, stacked along a first axis
+    def stimuli(
+        self,
+    ) -> PyTree: ...  # what it shows, or examples of that, stacked along a first axis
     def init(self, key: Key) -> PyTree: ...
     def __call__(self, key: Key, sign: Array, x: PyTree) -> PyTree: ...
 
@@ -83,7 +94,9 @@ class Estimator(eqx.Module):
 
 
 class Optimiser(eqx.Module):
-    """An optax optimiser whose learning rate is a leaf, so that eta can be swept like everything else."""
+    """An optax optimiser whose learning rate is a leaf, so that eta can be swept like everything
+    else.
+    """
 
     eta: Array = eqx.field(converter=learning_rate)
     make: Callable[[Any], optax.GradientTransformation] = eqx.field(static=True, default=optax.sgd)
@@ -100,7 +113,9 @@ class Run(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that a run is made of at a tick boundary; the key and the clocks fix every later random number."""
+    """All that a run is made of at a tick boundary; the key and the clocks fix every later random
+    number.
+    """
 
     params: PyTree
     z: PyTree
@@ -117,7 +132,9 @@ class State(NamedTuple):
 
 
 def phase_keys(key: Key, n: Array) -> Array:
-    """Keys of phase n for (process, source, enter): counted down from -1, so that they never meet the keys of ticks."""
+    """Keys of phase n for (process, source, enter): counted down from -1, so that they never meet
+    the keys of ticks.
+    """
     return jax.random.split(jax.random.fold_in(key, -1 - n), 3)
 
 
@@ -134,7 +151,9 @@ def init(run: Run, key: Key) -> State:
         params=params,
         z=z,
         x=run.source.init(k_source),
-        phase=Phase(sign=-one, prob=one, length=one, ticks=zero, left=zero),  # nothing is left of it: tick draws the first
+        phase=Phase(
+            sign=-one, prob=one, length=one, ticks=zero, left=zero
+        ),  # nothing is left of it: tick draws the first
         process=run.process.init(k_process),
         acc=jax.tree.map(jnp.zeros_like, params),
         opt=run.optimiser.make(run.optimiser.eta).init(params),
@@ -149,21 +168,35 @@ def tick(run: Run, s: State) -> State:
     """Eq. 5, top to bottom. The update uses the freshly sampled z."""
     k_process, k_source, k_enter = phase_keys(s.key, s.phases)
     over = s.phase.left == 0
-    phase, process = where(over, run.process.step(k_process, s.phases, s.process), (s.phase, s.process))
+    phase, process = where(
+        over, run.process.step(k_process, s.phases, s.process), (s.phase, s.process)
+    )
     x = where(over, run.source(k_source, phase.sign, s.x), s.x)
     z = where(over, run.method.enter(k_enter, s.params, s.z, x, phase.sign), s.z)
 
     z = run.method.step(jax.random.fold_in(s.key, s.ticks), s.params, z, x, phase.sign)
 
     weight, apply = run.estimator(phase)
-    acc = jax.tree.map(lambda a, g: a + weight * g, s.acc, run.method.grad(s.params, z, x, phase.sign))
+    acc = jax.tree.map(
+        lambda a, g: a + weight * g, s.acc, run.method.grad(s.params, z, x, phase.sign)
+    )
     updates, opt = run.optimiser.make(run.optimiser.eta).update(acc, s.opt, s.params)
     params, opt = where(apply, (optax.apply_updates(s.params, updates), opt), (s.params, s.opt))
     acc = where(apply, jax.tree.map(jnp.zeros_like, acc), acc)
     return State(
-        params, z, x, phase._replace(left=phase.left - 1), process, acc, opt, s.key,
-        s.ticks + 1, s.phases + phase.last, s.updates + apply, s.noise,
-    )  # fmt: skip
+        params,
+        z,
+        x,
+        phase._replace(left=phase.left - 1),
+        process,
+        acc,
+        opt,
+        s.key,
+        s.ticks + 1,
+        s.phases + phase.last,
+        s.updates + apply,
+        s.noise,
+    )
 
 
 class Engine(Protocol):
@@ -172,7 +205,9 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
     def start(self, lanes: Lanes) -> State: ...  # every lane before its first tick
-    def advance(self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]) -> State: ...
+    def advance(
+        self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]
+    ) -> State: ...
 
 
 def check(run: Run) -> None:
@@ -180,7 +215,8 @@ def check(run: Run) -> None:
     run.method.check(run.source.stimuli)
     if not (run.estimator.local or run.process.alternates):
         raise ValueError(
-            "the two-term estimator (eq. 1) waits for a negative phase after each positive one, so it needs Alternating phases; "
+            "the two-term estimator (eq. 1) waits for a negative phase after each positive one, so "
+            "it needs Alternating phases; "
             "with randomly selected phases use isd or always_on."
         )
 
@@ -198,16 +234,20 @@ def train(
     progress: Callable[[int, int, dict[str, float]], None] | None = None,
     checkpoint: str | Path | None = None,
 ) -> Record:
-    """Train every lane and record the metrics, on all three clocks, at `records` evenly spaced moments after the start.
+    """Train every lane and record the metrics, on all three clocks, at `records` evenly spaced
+    moments after the start.
 
-    `phases` is short for `ticks` = phases x mean phase length. A metric is a function of one lane's parameters. With `checkpoint` the
-    state is kept in that file at every record, and a run that was stopped goes on from it, to the same bits.
+    `phases` is short for `ticks` = phases x mean phase length. A metric is a function of one lane's
+    parameters. With `checkpoint` the state is kept in that file at every record, and a run that was
+    stopped goes on from it, to the same bits.
     """
     for r in run.runs if isinstance(run, Grid) else [run]:
         check(r)
     every = lanes(run, seeds, seed)
     total = budget(every.run.process.mean_length, ticks, phases)
-    log = Log.open(every, engine.start(every), total, records, metrics or {}, engine.name, checkpoint)
+    log = Log.open(
+        every, engine.start(every), total, records, metrics or {}, engine.name, checkpoint
+    )
 
     def report(n: int) -> None:
         log.done += n

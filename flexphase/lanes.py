@@ -23,18 +23,27 @@ class Grid(NamedTuple):
 
 
 def grid(make: Callable[..., PyTree], **values: Sequence[float]) -> Grid:
-    """`grid(lambda b, eta: Run(...), b=[...], eta=[...])`: every combination, as lanes for one `train`."""
+    """`grid(lambda b, eta: Run(...), b=[...], eta=[...])`: every combination, as lanes for one
+    `train`.
+    """
     for name, axis in values.items():
         if np.ndim(axis) != 1 or len(axis) == 0:
-            raise ValueError(f"the axis {name!r} of the grid must be a list of at least one value, not {axis!r}.")
+            raise ValueError(
+                f"the axis {name!r} of the grid must be a list of at least one value, not {axis!r}."
+            )
         if name in ("seed", "record", "ticks", "phases", "updates"):
-            raise ValueError(f"an axis of the grid cannot be called {name!r}, which every record has; choose another name.")
+            raise ValueError(
+                f"an axis of the grid cannot be called {name!r}, which every record has; choose "
+                "another name."
+            )
     points = itertools.product(*values.values())
     return Grid([make(**dict(zip(values, point, strict=True))) for point in points], dict(values))
 
 
 class Lanes(NamedTuple):
-    """One run for all lanes: leaves that the lanes do not share have a leading lane axis (0 in `axes`, None where shared)."""
+    """One run for all lanes: leaves that the lanes do not share have a leading lane axis (0 in
+    `axes`, None where shared).
+    """
 
     run: PyTree
     axes: PyTree
@@ -52,18 +61,23 @@ class Lanes(NamedTuple):
         leaves, treedef = jax.tree.flatten(dynamic)
         axes = treedef.flatten_up_to(self.axes)
         common = [
-            leaf[0] if axis == 0 and leaf.ndim == 1 and (leaf == leaf[0]).all() else leaf for leaf, axis in zip(leaves, axes, strict=True)
+            leaf[0] if axis == 0 and leaf.ndim == 1 and (leaf == leaf[0]).all() else leaf
+            for leaf, axis in zip(leaves, axes, strict=True)
         ]
         return eqx.combine(jax.tree.unflatten(treedef, common), static)
 
     def vmap(self, f: Callable, *args: PyTree) -> PyTree:
         """f(run, *args) over the lanes."""
         dynamic, static = eqx.partition(self.run, eqx.is_array)
-        return jax.vmap(lambda d, *a: f(eqx.combine(d, static), *a), in_axes=(self.axes, *(0,) * len(args)))(dynamic, *args)
+        return jax.vmap(
+            lambda d, *a: f(eqx.combine(d, static), *a), in_axes=(self.axes, *(0,) * len(args))
+        )(dynamic, *args)
 
 
 def lanes(run: PyTree, seeds: int, seed: int) -> Lanes:
-    """Grid points x seeds. A lane's key depends on its seed alone, so adding a lane changes no other."""
+    """Grid points x seeds. A lane's key depends on its seed alone, so adding a lane changes no
+    other.
+    """
     seeds, seed = count(seeds, "seeds"), count(seed, "the base seed", 0)
     if seed > 2**31 - seeds:
         raise ValueError(f"the base seed must lie between 0 and 2^31 - seeds, not {seed!r}.")
@@ -71,12 +85,18 @@ def lanes(run: PyTree, seeds: int, seed: int) -> Lanes:
     flat = [jax.tree.flatten(eqx.filter(p, eqx.is_array)) for p in points]
     static = [eqx.filter(p, eqx.is_array, inverse=True) for p in points]
     if any(not eqx.tree_equal(other, static[0]) for other in static[1:]):
-        raise ValueError("the runs of a grid may differ in numbers only (b, tau, eta, ...); train different methods or sizes separately.")
+        raise ValueError(
+            "the runs of a grid may differ in numbers only (b, tau, eta, ...); train different "
+            "methods or sizes separately."
+        )
     leaves, axes = [], []
     for same in zip(*(leaf for leaf, _ in flat), strict=True):
-        # One copy of the data. A number always gets its lane axis, shared or not: XLA rounds a division by a broadcast number otherwise
-        # than a division by an array, and a lane's bits must not depend on what is swept beside it.
-        shared = same[0].ndim > 0 and all(leaf is same[0] or np.array_equal(leaf, same[0]) for leaf in same)
+        # One copy of the data. A number always gets its lane axis, shared or not: XLA rounds a
+        # division by a broadcast number otherwise than a division by an array, and a lane's bits
+        # must not depend on what is swept beside it.
+        shared = same[0].ndim > 0 and all(
+            leaf is same[0] or np.array_equal(leaf, same[0]) for leaf in same
+        )
         axes.append(None if shared else 0)
         leaves.append(same[0] if shared else jnp.repeat(jnp.stack(same), seeds, axis=0))
     treedef = flat[0][1]

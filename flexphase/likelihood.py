@@ -1,4 +1,6 @@
-"""How good is a Boltzmann machine? Exact log Z and NLL by enumeration in chunks; beyond that see `ais.py`."""
+"""How good is a Boltzmann machine? Exact log Z and NLL by enumeration in chunks; beyond that see
+`ais.py`.
+"""
 
 from typing import Any
 
@@ -25,55 +27,83 @@ def states(n: int, start: Any = 0, count: int | None = None) -> Array:
 
 
 def log_sum(n: int, f: Any, chunk: int) -> Array:
-    """log of the sum over all states of n units of exp(f(states)), where f maps (chunk, n) states to (..., chunk)."""
+    """log of the sum over all states of n units of exp(f(states)), where f maps (chunk, n) states
+    to (..., chunk).
+    """
     if n > ENUMERABLE:
-        raise ValueError(f"{n} units have 2^{n} states, too many to enumerate (at most {ENUMERABLE}); for an RBM use ais.bracket.")
+        raise ValueError(
+            f"{n} units have 2^{n} states, too many to enumerate (at most {ENUMERABLE}); for an "
+            "RBM use ais.bracket."
+        )
     chunk = min(chunk, 2**n)
 
     def body(i: Array, total: Array) -> Array:
-        return jnp.logaddexp(total, jax.nn.logsumexp(f(states(n, i.astype(jnp.uint32) * chunk, chunk)), axis=-1))
+        return jnp.logaddexp(
+            total, jax.nn.logsumexp(f(states(n, i.astype(jnp.uint32) * chunk, chunk)), axis=-1)
+        )
 
     empty = jax.eval_shape(lambda: f(states(n, 0, chunk)).sum(-1))
     return jax.lax.fori_loop(0, 2**n // chunk, body, jnp.full(empty.shape, -jnp.inf, empty.dtype))
 
 
 def free_energy(params: Params | Couplings, v: Array, chunk: int = 1024) -> Array:
-    """F(v) = -log sum_h exp(-E(v, h)) for each row: in closed form for an RBM, over all hidden states of a general Boltzmann machine."""
+    """F(v) = -log sum_h exp(-E(v, h)) for each row: in closed form for an RBM, over all hidden
+    states of a general Boltzmann machine.
+    """
     if isinstance(params, Params):
         return rbm.free_energy(params, v)
     d = v.shape[1]
     W, bias = params.W[d:, d:], params.bias[d:]
     alone = 0.5 * ((v @ params.W[:d, :d]) * v).sum(1) + v @ params.bias[:d]
     drive = v @ params.W[:d, d:] + bias[None]
-    return -alone - log_sum(len(bias), lambda h: 0.5 * ((h @ W) * h).sum(1)[None] + drive @ h.T, chunk)
+    return -alone - log_sum(
+        len(bias), lambda h: 0.5 * ((h @ W) * h).sum(1)[None] + drive @ h.T, chunk
+    )
 
 
 def log_z(params: Params | Couplings, chunk: int = 4096) -> Array:
-    """log sum exp(-E) over all states. Of an RBM the smaller layer is enumerated and the larger one summed in closed form."""
+    """log sum exp(-E) over all states. Of an RBM the smaller layer is enumerated and the larger one
+    summed in closed form.
+    """
     if isinstance(params, Couplings):
-        return -free_energy(params, jnp.zeros((1, 0)), chunk)[0]  # nothing is visible: all units are summed over
+        return -free_energy(params, jnp.zeros((1, 0)), chunk)[
+            0
+        ]  # nothing is visible: all units are summed over
     small = smaller_first(params)
     return log_sum(small.W.shape[0], lambda v: -rbm.free_energy(small, v), chunk)
 
 
 def smaller_first(params: Params) -> Params:
     """The same RBM with its smaller layer called visible."""
-    return params if params.W.shape[0] <= params.W.shape[1] else Params(params.W.T, params.c, params.a)
+    return (
+        params if params.W.shape[0] <= params.W.shape[1] else Params(params.W.T, params.c, params.a)
+    )
 
 
 @eqx.filter_jit
 def exact_samples(key: Key, params: Params, rows: int) -> Array:
-    """Independent exact samples of the visible units of an RBM: the smaller layer from its enumerated marginal, the other one given it."""
+    """Independent exact samples of the visible units of an RBM: the smaller layer from its
+    enumerated marginal, the other one given it.
+    """
     rows, few = count(rows, "rows"), min(params.W.shape)
     if few > ENUMERABLE:
-        raise ValueError(f"the smaller layer has {few} units, too many to enumerate (at most {ENUMERABLE}).")
+        raise ValueError(
+            f"the smaller layer has {few} units, too many to enumerate (at most {ENUMERABLE})."
+        )
     k_chunk, k_state, k_large = jax.random.split(key, 3)
     small = smaller_first(params)
     chunk = 2 ** (few // 2)
     logits = lambda i: -rbm.free_energy(small, states(few, i * chunk, chunk))  # noqa: E731
-    totals = jax.lax.map(lambda i: jax.nn.logsumexp(logits(i)), jnp.arange(2**few // chunk, dtype=jnp.uint32))
+    totals = jax.lax.map(
+        lambda i: jax.nn.logsumexp(logits(i)), jnp.arange(2**few // chunk, dtype=jnp.uint32)
+    )
     chunks = jax.random.categorical(k_chunk, totals, shape=(rows,)).astype(jnp.uint32)
-    draw = lambda ik: states(few, ik[0] * chunk + jax.random.categorical(ik[1], logits(ik[0])).astype(jnp.uint32), 1)[0]  # noqa: E731
+
+    def draw(ik):
+        return states(
+            few, ik[0] * chunk + jax.random.categorical(ik[1], logits(ik[0])).astype(jnp.uint32), 1
+        )[0]
+
     drawn = jax.lax.map(draw, (chunks, jax.random.split(k_state, rows)))
     if small is params:
         return drawn
@@ -81,9 +111,11 @@ def exact_samples(key: Key, params: Params, rows: int) -> Array:
 
 
 class NLL(OverLanes):
-    """Exact negative log-likelihood in nats, SUMMED over the rows of the data: sum_i F(v_i) + N log Z.
+    """Exact negative log-likelihood in nats, SUMMED over the rows of the data: sum_i F(v_i) + N log
+    Z.
 
-    Of one machine, or of all lanes at once (a leading axis on the parameters): RBMs then go to the compiled kernel if there is one.
+    Of one machine, or of all lanes at once (a leading axis on the parameters): RBMs then go to the
+    compiled kernel if there is one.
     """
 
     data: Array = eqx.field(converter=matrix)
@@ -91,8 +123,14 @@ class NLL(OverLanes):
     def __call__(self, params: Params | Couplings) -> Any:
         if params.W.ndim == 2:
             return free_energy(params, self.data).sum() + len(self.data) * log_z(params)
-        from .engines import native  # the engines know the methods, so they cannot be imported before them
+        from .engines import (
+            native,
+        )  # the engines know the methods, so they cannot be imported before them
 
-        if isinstance(params, Params) and not native.MISSING and min(params.W.shape[1:]) <= ENUMERABLE:
+        if (
+            isinstance(params, Params)
+            and not native.MISSING
+            and min(params.W.shape[1:]) <= ENUMERABLE
+        ):
             return native.nll(params, self.data)
         return each_lane(self, params)

@@ -45,7 +45,9 @@ class Fixed(eqx.Module):
 
 
 class Geometric(eqx.Module):
-    """A phase ends after each tick with probability 1/tau: P(T = k) = (1 - 1/tau)^(k-1) / tau, mean tau."""
+    """A phase ends after each tick with probability 1/tau: P(T = k) = (1 - 1/tau)^(k-1) / tau, mean
+    tau.
+    """
 
     tau: Array = eqx.field(converter=positive_length)
 
@@ -66,7 +68,11 @@ class Phases(eqx.Module):
     negative: Any
 
     def __init__(self, selection: Any, positive: Any, negative: Any = None):
-        self.selection, self.positive, self.negative = selection, positive, positive if negative is None else negative
+        self.selection, self.positive, self.negative = (
+            selection,
+            positive,
+            positive if negative is None else negative,
+        )
 
     @property
     def alternates(self) -> bool:
@@ -74,7 +80,9 @@ class Phases(eqx.Module):
 
     @property
     def mean_length(self) -> Array:
-        return self.negative.mean + self.selection.b * (self.positive.mean - self.negative.mean)  # exact where the two are equal
+        return self.negative.mean + self.selection.b * (
+            self.positive.mean - self.negative.mean
+        )  # exact where the two are equal
 
     def init(self, key: Key) -> tuple[()]:
         return ()
@@ -89,7 +97,9 @@ class Phases(eqx.Module):
 
 
 def tape(process: Any, key: Key, phases: int, start: Any = 0, state: Any = None) -> Phase:
-    """Unroll a process without a network: phases start, start + 1, ... as arrays, the very ones `tick` would draw with this key."""
+    """Unroll a process without a network: phases start, start + 1, ... as arrays, the very ones
+    `tick` would draw with this key.
+    """
     if state is None:
         state = process.init(key)
     n = start + jnp.arange(phases, dtype=jnp.int32)

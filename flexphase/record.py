@@ -1,4 +1,6 @@
-"""What was measured, on three clocks, with its provenance: an xarray Dataset that is saved as netCDF, never as a pickle."""
+"""What was measured, on three clocks, with its provenance: an xarray Dataset that is saved as
+netCDF, never as a pickle.
+"""
 
 import contextlib
 import functools
@@ -19,12 +21,22 @@ import numpy as np
 import xarray as xr
 
 CLOCKS = {"ticks": "network time steps", "phases": "phases", "updates": "parameter updates"}
-NOTES = ("config", "versions", "metrics", "engine", "interrupted", "seconds", "metric_seconds")  # what a record says of itself
+NOTES = (
+    "config",
+    "versions",
+    "metrics",
+    "engine",
+    "interrupted",
+    "seconds",
+    "metric_seconds",
+)  # what a record says of itself
 
 
 @dataclass(frozen=True)
 class Record:
-    """`dataset` has a dimension for each swept quantity (seed, b, ...) and `record`; clocks, metrics, final parameters are variables."""
+    """`dataset` has a dimension for each swept quantity (seed, b, ...) and `record`; clocks,
+    metrics, final parameters are variables.
+    """
 
     dataset: xr.Dataset
 
@@ -47,15 +59,25 @@ class Record:
     @property
     def params(self) -> dict[str, np.ndarray]:
         """The final parameters by name, lane dimensions first."""
-        return {name[len("params.") :] or "theta": np.asarray(v) for name, v in self.dataset.items() if str(name).startswith("params")}  # type: ignore[index]
+        return {
+            name[len("params.") :] or "theta": np.asarray(v)
+            for name, v in self.dataset.items()
+            if str(name).startswith("params")
+        }  # type: ignore[index]
 
     def final(self, metric: str | None = None) -> xr.DataArray:
-        """A metric at the end, in every lane: measured for good (`AtEnd`) where it was, else the last point of its curve."""
+        """A metric at the end, in every lane: measured for good (`AtEnd`) where it was, else the
+        last point of its curve.
+        """
         name = metric or self.metrics[0]
-        return self[f"final.{name}"] if f"final.{name}" in self.dataset else self[name].isel(record=-1)
+        return (
+            self[f"final.{name}"] if f"final.{name}" in self.dataset else self[name].isel(record=-1)
+        )
 
     def to_dataframe(self):
-        """Tidy: a row for each lane and record, with the clocks and the metrics as columns (needs pandas, which xarray brings)."""
+        """Tidy: a row for each lane and record, with the clocks and the metrics as columns (needs
+        pandas, which xarray brings).
+        """
         return self.dataset[[*CLOCKS, *self.metrics]].to_dataframe().reset_index()
 
     def save(self, path: str | Path) -> Path:
@@ -77,7 +99,10 @@ class Record:
         except FileNotFoundError:
             raise ValueError(f"there is no record at {path}.") from None
         except (OSError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a record of flexphase ({error}); give a netCDF file that Record.save wrote.") from None
+            raise ValueError(
+                f"{path} is not a record of flexphase ({error}); give a netCDF file that "
+                "Record.save wrote."
+            ) from None
         return record
 
 
@@ -98,14 +123,21 @@ def is_key(leaf: Any) -> bool:
 
 def pack(tree: Any) -> list[np.ndarray]:
     """The leaves of a state as plain arrays; random keys as their bits."""
-    return [np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf) for leaf in jax.tree.leaves(tree)]
+    return [
+        np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
+        for leaf in jax.tree.leaves(tree)
+    ]
 
 
 def describe(value: Any) -> Any:
-    """A configuration as JSON: modules by their fields, small arrays by value, large ones by shape and digest."""
+    """A configuration as JSON: modules by their fields, small arrays by value, large ones by shape
+    and digest.
+    """
     if isinstance(value, eqx.Module):
         fields = value.__dataclass_fields__
-        return {"kind": type(value).__name__} | {name: describe(getattr(value, name)) for name in fields}
+        return {"kind": type(value).__name__} | {
+            name: describe(getattr(value, name)) for name in fields
+        }
     if isinstance(value, tuple) and (names := getattr(value, "_fields", None)):
         return {name: describe(v) for name, v in zip(names, value, strict=True)}
     if isinstance(value, dict):
@@ -115,10 +147,23 @@ def describe(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic, jax.Array)):
         array = pack(value)[0]
         if array.size <= 64:
-            return array.astype(str).astype(float).tolist() if array.dtype.kind == "f" else array.tolist()  # 0.1, not 0.10000000149
-        return {"shape": list(array.shape), "dtype": str(array.dtype), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
+            return (
+                array.astype(str).astype(float).tolist()
+                if array.dtype.kind == "f"
+                else array.tolist()
+            )  # 0.1, not 0.10000000149
+        return {
+            "shape": list(array.shape),
+            "dtype": str(array.dtype),
+            "sha256": hashlib.sha256(array.tobytes()).hexdigest(),
+        }
     if isinstance(value, functools.partial):
-        return {"kind": "partial", "func": describe(value.func), "args": describe(value.args), "keywords": describe(value.keywords)}
+        return {
+            "kind": "partial",
+            "func": describe(value.func),
+            "args": describe(value.args),
+            "keywords": describe(value.keywords),
+        }
     if callable(value):
         return f"{value.__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
@@ -126,4 +171,6 @@ def describe(value: Any) -> Any:
 
 def versions() -> dict[str, str]:
     names = ("jax", "jaxlib", "equinox", "optax", "numpy", "xarray")
-    return {"python": platform.python_version(), "machine": platform.machine()} | {n: metadata.version(n) for n in names}
+    return {"python": platform.python_version(), "machine": platform.machine()} | {
+        n: metadata.version(n) for n in names
+    }

@@ -1,6 +1,8 @@
-"""Strict: a broadcast between arrays of different rank raises, and every warning too (pyproject.toml). Numbers are float32.
+"""Strict: a broadcast between arrays of different rank raises, and every warning too
+(pyproject.toml). Numbers are float32.
 
-Properties are tried on the same examples in every run, and not timed: neither chance nor a busy machine decides about a test.
+Properties are tried on the same examples in every run, and not timed: neither chance nor a busy
+machine decides about a test.
 """
 
 import contextlib
@@ -10,8 +12,9 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
-# Most of the suite's time goes into compiling. All processes of a run share what was compiled, and the next run finds it; programs are
-# found by their content, and each machine has its own. A checkout that cannot be written to compiles anew.
+# Most of the suite's time goes into compiling. All processes of a run share what was compiled, and
+# the next run finds it; programs are found by their content, and each machine has its own. A
+# checkout that cannot be written to compiles anew.
 with contextlib.suppress(OSError):
     compiled = Path(__file__).parent.parent / "build" / "jax" / platform.node()
     compiled.mkdir(parents=True, exist_ok=True)
@@ -22,7 +25,13 @@ with contextlib.suppress(OSError):
 import jax
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
-settings.register_profile("flexphase", max_examples=25, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "flexphase",
+    max_examples=25,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("flexphase")
 
 

@@ -1,4 +1,6 @@
-"""Real MNIST for the tests: from the folder ../shared/data next to the repository if there is one, else found by the library."""
+"""Real MNIST for the tests: from the folder ../shared/data next to the repository if there is one,
+else found by the library.
+"""
 
 import functools
 import os

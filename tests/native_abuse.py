@@ -1,4 +1,5 @@
-"""Calls into the compiled module with good, odd and hostile arrays, without JAX: used by test_native_abuse.py and by native/sanitize.sh.
+"""Calls into the compiled module with good, odd and hostile arrays, without JAX: used by
+test_native_abuse.py and by native/sanitize.sh.
 
 python tests/native_abuse.py FOLDER_OF_THE_MODULE [CALLS]
 """
@@ -24,15 +25,29 @@ def load(folder: str) -> Any:
 
 
 def arrays(
-    lanes: int, visible: int, hidden: int, slots: int = 40, wide: bool = False, machine: bool = False, seed: int = 0
+    lanes: int,
+    visible: int,
+    hidden: int,
+    slots: int = 40,
+    wide: bool = False,
+    machine: bool = False,
+    seed: int = 0,
 ) -> dict[str, np.ndarray]:
     """A complete, valid set of arguments; phases of 1 to 3 ticks."""
     rng = np.random.default_rng(seed)
     n = visible + hidden
     f32 = lambda *shape: rng.normal(size=shape).astype(np.float32)  # noqa: E731
     coins = lambda *shape: rng.integers(0, 2, shape).astype(np.float32)  # noqa: E731
-    shapes = {"W": (n, n), "a": (n,)} if machine else {"W": (visible, hidden), "a": (visible,), "c": (hidden,)}
-    made = {prefix + name: f32(lanes, *shape) for prefix in ("", "acc_", "base_") for name, shape in shapes.items()}
+    shapes = (
+        {"W": (n, n), "a": (n,)}
+        if machine
+        else {"W": (visible, hidden), "a": (visible,), "c": (hidden,)}
+    )
+    made = {
+        prefix + name: f32(lanes, *shape)
+        for prefix in ("", "acc_", "base_")
+        for name, shape in shapes.items()
+    }
     made |= {"v": coins(lanes, visible), "h": coins(lanes, hidden), "x": coins(lanes, visible)}
     made |= {
         "chain_v": coins(lanes, visible),
@@ -42,20 +57,42 @@ def arrays(
     }
     made |= {name: np.zeros(lanes, np.int32) for name in ("left", "slot", "updates")}
     made |= {"rng": rng.integers(1, 2**32, (lanes, 4, 16) if wide else (lanes, 4), dtype=np.uint32)}
-    made |= {"ticks": rng.integers(1, 4, (lanes, slots)).astype(np.int32), "sign": rng.choice([-1, 1], (lanes, slots)).astype(np.int8)}
-    made |= {"row": rng.integers(-1, 7, (lanes, slots)).astype(np.int32), "weight": f32(lanes, slots, 3)}
-    made |= {"apply": np.ones((lanes, slots, 3), bool), "enter": rng.random((lanes, slots, n), dtype=np.float32)}
-    made |= {"eta": np.full(lanes, 0.01, np.float32), "data": rng.integers(0, 2**32, (1, 7, -(-visible // 32)), dtype=np.uint32)}
+    made |= {
+        "ticks": rng.integers(1, 4, (lanes, slots)).astype(np.int32),
+        "sign": rng.choice([-1, 1], (lanes, slots)).astype(np.int8),
+    }
+    made |= {
+        "row": rng.integers(-1, 7, (lanes, slots)).astype(np.int32),
+        "weight": f32(lanes, slots, 3),
+    }
+    made |= {
+        "apply": np.ones((lanes, slots, 3), bool),
+        "enter": rng.random((lanes, slots, n), dtype=np.float32),
+    }
+    made |= {
+        "eta": np.full(lanes, 0.01, np.float32),
+        "data": rng.integers(0, 2**32, (1, 7, -(-visible // 32)), dtype=np.uint32),
+    }
     if machine:
         mask = np.triu(rng.random((n, n)) < 0.5, 1)
         mask |= mask.T
-        made |= {"order": rng.permutation(n).astype(np.int32), "joined": np.nonzero(mask)[1].astype(np.int32)}
+        made |= {
+            "order": rng.permutation(n).astype(np.int32),
+            "joined": np.nonzero(mask)[1].astype(np.int32),
+        }
         made |= {"first": np.concatenate([[0], np.cumsum(mask.sum(1))]).astype(np.int32)}
     return made
 
 
 def call(
-    module: Any, given: dict[str, Any], kind: str, ticks: int = 30, start: int = 0, remember: bool = False, threads: int = 2, isa: str = ""
+    module: Any,
+    given: dict[str, Any],
+    kind: str,
+    ticks: int = 30,
+    start: int = 0,
+    remember: bool = False,
+    threads: int = 2,
+    isa: str = "",
 ) -> None:
     if kind == "machine":
         module.machine(given, ticks, start, True, remember, threads, isa)
@@ -70,12 +107,16 @@ def good(module: Any) -> None:
             for isa in module.isas():
                 for start in STARTS:
                     for remember in (False, True):
-                        given = arrays(lanes, visible, hidden, wide=kind == "wide", machine=kind == "machine")
+                        given = arrays(
+                            lanes, visible, hidden, wide=kind == "wide", machine=kind == "machine"
+                        )
                         call(module, given, kind, 30, start, remember, isa=isa)
                         call(module, given, kind, 0, start, remember, isa=isa)
             given = arrays(lanes, visible, hidden) | {"nll": np.empty(lanes)}
             if min(visible, hidden) < 12:
-                module.rbm_nll({k: given[k] for k in ("W", "a", "c", "nll")} | {"data": given["x"]}, 2)
+                module.rbm_nll(
+                    {k: given[k] for k in ("W", "a", "c", "nll")} | {"data": given["x"]}, 2
+                )
 
 
 def hostile(kind: str) -> list[tuple[str, dict[str, Any]]]:
@@ -93,7 +134,14 @@ def hostile(kind: str) -> list[tuple[str, dict[str, Any]]]:
         ("missing", {k: v for k, v in base.items() if k != "eta"}),
         ("data of another width", base | {"data": np.zeros((1, 7, 3), np.uint32)}),
         ("data for two of three lanes", base | {"data": np.zeros((2, 7, 1), np.uint32)}),
-        ("tape too short", base | {name: base[name][:, :3].copy() for name in ("ticks", "sign", "row", "weight", "apply", "enter")}),
+        (
+            "tape too short",
+            base
+            | {
+                name: base[name][:, :3].copy()
+                for name in ("ticks", "sign", "row", "weight", "apply", "enter")
+            },
+        ),
         ("phase of no ticks", base | {"ticks": np.zeros_like(base["ticks"])}),
         ("row beyond the data", base | {"row": np.full_like(base["row"], 7)}),
         ("slot beyond the tape", base | {"slot": np.full(3, 40, np.int32)}),
@@ -102,7 +150,10 @@ def hostile(kind: str) -> list[tuple[str, dict[str, Any]]]:
         ("too little noise", base | {"noise": np.zeros((29, 3, 9), np.float32)}),
     ]
     if kind == "machine":
-        cases += [("joined to nobody", base | {"joined": base["joined"] + 9}), ("order beyond", base | {"order": base["order"] + 1})]
+        cases += [
+            ("joined to nobody", base | {"joined": base["joined"] + 9}),
+            ("order beyond", base | {"order": base["order"] + 1}),
+        ]
         cases += [("pairs that do not add up", base | {"first": base["first"][::-1].copy()})]
     return cases
 
@@ -117,7 +168,9 @@ def refused(module: Any, kind: str, given: dict[str, Any]) -> str:
 
 
 def resident() -> int:
-    """Kilobytes of memory that the process has now; its peak would hide a leak below what it had once."""
+    """Kilobytes of memory that the process has now; its peak would hide a leak below what it had
+    once.
+    """
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 1024
 
 

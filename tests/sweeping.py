@@ -12,7 +12,17 @@ def small(ticks: int = 300, records: int = 6, engine: str = "jax", lanes: int = 
     """Two rules x four learning rates x two seeds."""
     shared = {"length": 5, "eta": [0.01, 0.05], "ticks": ticks}
     grid = cells(name="aol", b=[0.3, 0.5], **shared) + cells(name="isd", **shared)
-    return Sweep("small", BUILD, METRICS, grid, seeds=2, records=records, engine=engine, lanes=lanes, keep_params=True)
+    return Sweep(
+        "small",
+        BUILD,
+        METRICS,
+        grid,
+        seeds=2,
+        records=records,
+        engine=engine,
+        lanes=lanes,
+        keep_params=True,
+    )
 
 
 def same_bits(a: xr.Dataset, b: xr.Dataset) -> None:

@@ -1,4 +1,6 @@
-"""What has no meaning is refused with a ValueError whose sentence says what to do instead, before anything is compiled."""
+"""What has no meaning is refused with a ValueError whose sentence says what to do instead, before
+anything is compiled.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -62,32 +64,73 @@ REFUSED = {
     "a boolean number of units": (lambda: RBM(4, True), "hidden must be a whole number"),
     "a broken number of units": (lambda: RBM(4.0, 2), "visible must be a whole number"),
     "an unknown start": (lambda: RBM(4, 2, negative_start="cd"), "carry, data, persistent, random"),
-    "an unknown sweep": (lambda: BoltzmannMachine(4, 2, sweep="random"), "sequential, chequerboard"),
+    "an unknown sweep": (
+        lambda: BoltzmannMachine(4, 2, sweep="random"),
+        "sequential, chequerboard",
+    ),
     "a mask of another size": (lambda: BoltzmannMachine(4, 2, np.ones((4, 4))), r"\(6, 6\)"),
     "a mask that is not symmetric": (lambda: BoltzmannMachine(2, 0, [[0, 1], [0, 0]]), "symmetric"),
-    "a mask with a diagonal": (lambda: BoltzmannMachine(2, 0, [[1, 1], [1, 1]]), "symmetric with an empty diagonal"),
+    "a mask with a diagonal": (
+        lambda: BoltzmannMachine(2, 0, [[1, 1], [1, 1]]),
+        "symmetric with an empty diagonal",
+    ),
     "an odd cycle": (lambda: BoltzmannMachine(4, 2, sweep="chequerboard"), "sequential"),
     "one layer": (lambda: EquilibriumPropagation((4,)), "at least one layer"),
-    "an empty layer": (lambda: EquilibriumPropagation((4, 0, 2)), "layer's size must be a whole number"),
+    "an empty layer": (
+        lambda: EquilibriumPropagation((4, 0, 2)),
+        "layer's size must be a whole number",
+    ),
     "beta = 0": (lambda: EquilibriumPropagation((4, 2), beta=0), "above 0"),
     "dt > 1": (lambda: EquilibriumPropagation((4, 2), dt=2), "at most 1"),
-    "a threshold that rounds to infinity": (lambda: ForwardForward((4, 2), classes=2, threshold=1e39), "single precision"),
+    "a threshold that rounds to infinity": (
+        lambda: ForwardForward((4, 2), classes=2, threshold=1e39),
+        "single precision",
+    ),
     "two terms, random phases": (
-        lambda: train(Run(RBM(4, 2), Phases(Bernoulli(0.5), Fixed(2)), estimators.two_term, Rows(BITS), Optimiser(0.1)), ticks=4),
+        lambda: train(
+            Run(
+                RBM(4, 2),
+                Phases(Bernoulli(0.5), Fixed(2)),
+                estimators.two_term,
+                Rows(BITS),
+                Optimiser(0.1),
+            ),
+            ticks=4,
+        ),
         "Alternating.*isd or always_on",
     ),
-    "grey data for a Bernoulli model": (lambda: train(a_run(source=Rows(BITS / 2)), ticks=4), r"zeros and ones.*binarise\("),
-    "grey data for a Boltzmann machine": (lambda: train(a_run(BoltzmannMachine(4, 1), source=Rows(BITS - 1)), ticks=4), "zeros and ones"),
-    "one grey row in a grid": (
-        lambda: train(grid(lambda x: a_run(source=Rows(np.vstack([BITS, [[x, 0, 0, 0]]]))), x=[1.0, 0.5]), ticks=4),
+    "grey data for a Bernoulli model": (
+        lambda: train(a_run(source=Rows(BITS / 2)), ticks=4),
+        r"zeros and ones.*binarise\(",
+    ),
+    "grey data for a Boltzmann machine": (
+        lambda: train(a_run(BoltzmannMachine(4, 1), source=Rows(BITS - 1)), ticks=4),
         "zeros and ones",
     ),
-    "wide data": (lambda: train(a_run(RBM(3, 2)), ticks=4), "4 columns and the model 3 visible units.*visible=4"),
+    "one grey row in a grid": (
+        lambda: train(
+            grid(lambda x: a_run(source=Rows(np.vstack([BITS, [[x, 0, 0, 0]]]))), x=[1.0, 0.5]),
+            ticks=4,
+        ),
+        "zeros and ones",
+    ),
+    "wide data": (
+        lambda: train(a_run(RBM(3, 2)), ticks=4),
+        "4 columns and the model 3 visible units.*visible=4",
+    ),
     "narrow data": (lambda: train(a_run(BoltzmannMachine(5, 2)), ticks=4), "visible=4"),
-    "no pairs": (lambda: train(a_run(EquilibriumPropagation((4, 2))), ticks=4), r"Rows\(\(inputs, targets\)\)"),
-    "targets that do not fit": (lambda: train(a_run(EquilibriumPropagation((4, 3)), source=PAIRS), ticks=4), "targets have 2 columns"),
+    "no pairs": (
+        lambda: train(a_run(EquilibriumPropagation((4, 2))), ticks=4),
+        r"Rows\(\(inputs, targets\)\)",
+    ),
+    "targets that do not fit": (
+        lambda: train(a_run(EquilibriumPropagation((4, 3)), source=PAIRS), ticks=4),
+        "targets have 2 columns",
+    ),
     "images that do not fit": (
-        lambda: train(a_run(ForwardForward((5, 3), 2), source=LabelContrast(BITS, [0, 1, 0, 1], 2)), ticks=4),
+        lambda: train(
+            a_run(ForwardForward((5, 3), 2), source=LabelContrast(BITS, [0, 1, 0, 1], 2)), ticks=4
+        ),
         "5 inputs.*4",
     ),
     "neither ticks nor phases": (lambda: train(a_run()), "either ticks= or phases="),
@@ -106,19 +149,42 @@ REFUSED = {
     "negative seed": (lambda: go(seed=-1), "base seed must be a whole number, at least 0"),
     "a seed beyond": (lambda: go(seed=2**31), "2.31 - seeds"),
     "an empty axis": (lambda: grid(lambda b: a_run(), b=[]), "list of at least one value"),
-    "an axis that is a number": (lambda: grid(lambda b: a_run(), b=0.5), "list of at least one value"),
-    "an axis called seed": (lambda: grid(lambda seed: a_run(), seed=[1]), "cannot be called 'seed'"),
-    "samples of nothing": (lambda: sample(RBM(4, 2), jax.random.key(0), RBM(4, 2).init(jax.random.key(0))[0], rows=0), "rows must be"),
+    "an axis that is a number": (
+        lambda: grid(lambda b: a_run(), b=0.5),
+        "list of at least one value",
+    ),
+    "an axis called seed": (
+        lambda: grid(lambda seed: a_run(), seed=[1]),
+        "cannot be called 'seed'",
+    ),
+    "samples of nothing": (
+        lambda: sample(RBM(4, 2), jax.random.key(0), RBM(4, 2).init(jax.random.key(0))[0], rows=0),
+        "rows must be",
+    ),
     "a mask without values": (
-        lambda: sample(RBM(4, 2), jax.random.key(0), RBM(4, 2).init(jax.random.key(0))[0], clamped=[True] * 4),
+        lambda: sample(
+            RBM(4, 2), jax.random.key(0), RBM(4, 2).init(jax.random.key(0))[0], clamped=[True] * 4
+        ),
         "together, or neither",
     ),
     "a short mask": (
-        lambda: sample(RBM(4, 2), jax.random.key(0), RBM(4, 2).init(jax.random.key(0))[0], x=jnp.zeros(4), clamped=[True]),
+        lambda: sample(
+            RBM(4, 2),
+            jax.random.key(0),
+            RBM(4, 2).init(jax.random.key(0))[0],
+            x=jnp.zeros(4),
+            clamped=[True],
+        ),
         r"clamped \(4,\)",
     ),
     "grey values held": (
-        lambda: sample(RBM(2, 2), jax.random.key(0), RBM(2, 2).init(jax.random.key(0))[0], x=[0.5, 0], clamped=[True, False]),
+        lambda: sample(
+            RBM(2, 2),
+            jax.random.key(0),
+            RBM(2, 2).init(jax.random.key(0))[0],
+            x=[0.5, 0],
+            clamped=[True, False],
+        ),
         "zeros and ones",
     ),
     "nll of nothing": (lambda: NLL(np.zeros((0, 4))), "non-empty"),
@@ -135,12 +201,26 @@ def test_refused_with_advice(name):
 
 def test_what_looks_odd_but_has_a_meaning_is_taken():
     """NumPy numbers, a list of lists, boolean data, tau = 1, a learning rate of 0."""
-    run = Run(RBM(2, 1), Phases(Alternating(), Geometric(np.float64(1))), estimators.two_term, Rows([[True, False]]), Optimiser(0))
+    run = Run(
+        RBM(2, 1),
+        Phases(Alternating(), Geometric(np.float64(1))),
+        estimators.two_term,
+        Rows([[True, False]]),
+        Optimiser(0),
+    )
     record = train(run, ticks=np.int64(4), seeds=np.int32(1), records=np.int64(1))
     assert record["updates"].isel(record=-1) == 2
 
 
-@pytest.mark.parametrize("tamper", [{"state0": None}, {"state0": np.zeros(3)}, {"curve.ticks": np.zeros((1, 1))}, {"times": np.zeros(1)}])
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        {"state0": None},
+        {"state0": np.zeros(3)},
+        {"curve.ticks": np.zeros((1, 1))},
+        {"times": np.zeros(1)},
+    ],
+)
 def test_a_checkpoint_that_was_tampered_with_is_refused(tamper, tmp_path):
     path = tmp_path / "checkpoint.npz"
     go(checkpoint=path, records=2)

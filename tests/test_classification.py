@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from flexphase import Optimiser, Run, train
-from flexphase.classification import FreeEnergyError, SampledError, class_samples, label_activity, label_free_energies
+from flexphase.classification import (
+    FreeEnergyError,
+    SampledError,
+    class_samples,
+    label_activity,
+    label_free_energies,
+)
 from flexphase.data import Rows, append_labels, binarise, digits
 from flexphase.methods import RBM
 from flexphase.methods.rbm import Params, free_energy
@@ -38,7 +44,13 @@ IMAGES = np.array(list(itertools.product((0, 1), repeat=PIXELS)), np.float32)
 def test_label_free_energies_differ_by_those_of_the_whole_rows(machine):
     ours = np.asarray(label_free_energies(machine, jnp.asarray(IMAGES), CLASSES))
     whole = np.stack(
-        [free_energy(machine, jnp.asarray(append_labels(IMAGES, np.full(len(IMAGES), k), CLASSES))) for k in range(CLASSES)], 1
+        [
+            free_energy(
+                machine, jnp.asarray(append_labels(IMAGES, np.full(len(IMAGES), k), CLASSES))
+            )
+            for k in range(CLASSES)
+        ],
+        1,
     )
     np.testing.assert_allclose(ours - ours[:, :1], whole - whole[:, :1], atol=2e-5)
 
@@ -51,14 +63,20 @@ def test_free_energy_error_is_that_of_the_enumerated_posterior(machine):
         posterior = [p[(v == [*image, *np.eye(CLASSES)[k]]).all(1)].sum() for k in range(CLASSES)]
         wrong += np.argmax(posterior) != 0
     assert 0 < wrong < len(IMAGES)
-    assert float(FreeEnergyError(IMAGES, labels, CLASSES)(machine)) == pytest.approx(wrong / len(IMAGES))
+    assert float(FreeEnergyError(IMAGES, labels, CLASSES)(machine)) == pytest.approx(
+        wrong / len(IMAGES)
+    )
 
 
 def test_label_activity_is_the_enumerated_marginal(machine):
-    """Chains are correlated in time, so 200 copies of each image give the standard error; z below 4.5 for 48 numbers."""
+    """Chains are correlated in time, so 200 copies of each image give the standard error; z below
+    4.5 for 48 numbers.
+    """
     v, p = joint(machine)
     copies = jnp.asarray(np.repeat(IMAGES, 200, axis=0))
-    activity = np.asarray(label_activity(jax.random.key(1), machine, copies, CLASSES, 200, 50)).reshape(len(IMAGES), 200, CLASSES)
+    activity = np.asarray(
+        label_activity(jax.random.key(1), machine, copies, CLASSES, 200, 50)
+    ).reshape(len(IMAGES), 200, CLASSES)
     mean, error = activity.mean(1), activity.std(1) / np.sqrt(200)
     for image, m, e in zip(IMAGES, mean, error, strict=True):
         here = (v[:, :PIXELS] == image).all(1)
@@ -76,7 +94,9 @@ def test_sampled_error_reads_the_most_active_label(machine):
 
 
 def test_class_samples_follow_the_enumerated_conditional(machine):
-    """P(pixel | h) averaged over 4000 independent chains against P(pixel | label); z below 4.5 for 12 numbers."""
+    """P(pixel | h) averaged over 4000 independent chains against P(pixel | label); z below 4.5 for
+    12 numbers.
+    """
     v, p = joint(machine)
     samples = np.asarray(class_samples(jax.random.key(2), machine, CLASSES, each=4000, steps=60))
     assert samples.shape == (CLASSES, 4000, PIXELS)
@@ -99,12 +119,19 @@ def test_the_picture_has_a_row_for_each_class():
 
 
 def test_a_labelled_rbm_learns_real_digits():
-    """Guessing misses 90 % of the held-out digits; by free energy and by sampling it must do far better, and alike."""
+    """Guessing misses 90 % of the held-out digits; by free energy and by sampling it must do far
+    better, and alike.
+    """
     images, labels = binarise(digits().images, 0.5), digits().labels
     data = append_labels(images[:1400], labels[:1400])
     held_out = images[1400:], labels[1400:]
     metrics = {"test_error": FreeEnergyError(*held_out), "sampled_error": SampledError(*held_out)}
-    record = train(Run(RBM(74, 64), *cd(1), Rows(data), Optimiser(0.05)), phases=40000, metrics=metrics, records=1)
+    record = train(
+        Run(RBM(74, 64), *cd(1), Rows(data), Optimiser(0.05)),
+        phases=40000,
+        metrics=metrics,
+        records=1,
+    )
     exact, sampled = float(record.final("test_error")[0]), float(record.final("sampled_error")[0])
     assert exact < 0.3 and abs(sampled - exact) < 0.1
 

@@ -1,4 +1,6 @@
-"""The command line in-process: words in, one JSON object on standard output, everything else on standard error."""
+"""The command line in-process: words in, one JSON object on standard output, everything else on
+standard error.
+"""
 
 import contextlib
 import json
@@ -16,8 +18,33 @@ from flexphase import NLL, RBM, Optimiser, Record, Rows, Run, bars_and_stripes, 
 from flexphase.cli import main, parser
 from flexphase.cli.train import METHODS
 
-KEYS = ["method", "rule", "metric", "final", "ticks", "phases", "updates", "seconds", "metric_seconds", "engine", "out"]
-SMALL = ["train", "rbm", "--data", "bas:2", "--hidden", "3", "--length", "2", "--records", "2", "--engine", "jax"]
+KEYS = [
+    "method",
+    "rule",
+    "metric",
+    "final",
+    "ticks",
+    "phases",
+    "updates",
+    "seconds",
+    "metric_seconds",
+    "engine",
+    "out",
+]
+SMALL = [
+    "train",
+    "rbm",
+    "--data",
+    "bas:2",
+    "--hidden",
+    "3",
+    "--length",
+    "2",
+    "--records",
+    "2",
+    "--engine",
+    "jax",
+]
 
 
 def call(capsys, *words):
@@ -30,37 +57,79 @@ def call(capsys, *words):
 def trained(tmp_path_factory):
     """A run of two seeds, shared by the tests that only read it."""
     folder = tmp_path_factory.mktemp("cli") / "run"
-    assert main([*SMALL, "--rule", "cd", "--phases", "200", "--seeds", "2", "--out", str(folder)]) == 0
+    assert (
+        main([*SMALL, "--rule", "cd", "--phases", "200", "--seeds", "2", "--out", str(folder)]) == 0
+    )
     return folder
 
 
 def test_train_prints_one_object_and_equals_the_library(tmp_path, capsys):
-    words = [*SMALL, "--rule", "cd", "--lr", "0.1", "--phases", "200", "--seeds", "2", "--seed", "5", "--no-visible-bias"]
+    words = [
+        *SMALL,
+        "--rule",
+        "cd",
+        "--lr",
+        "0.1",
+        "--phases",
+        "200",
+        "--seeds",
+        "2",
+        "--seed",
+        "5",
+        "--no-visible-bias",
+    ]
     code, out, err = call(capsys, *words, "--out", tmp_path / "run", "--json")
     result = json.loads(out)
     assert code == 0 and out.count("\n") == 1 and "nll" in err
     assert list(result) == KEYS
     data = bars_and_stripes(2)
-    run = Run(RBM(4, 3, visible_bias=False, negative_start="data"), *cd(2), Rows(data), Optimiser(0.1))
-    same = train(run, phases=200, seeds=2, seed=5, metrics={"nll": NLL(data)}, records=2, engine="jax").final().values
+    run = Run(
+        RBM(4, 3, visible_bias=False, negative_start="data"), *cd(2), Rows(data), Optimiser(0.1)
+    )
+    same = (
+        train(run, phases=200, seeds=2, seed=5, metrics={"nll": NLL(data)}, records=2, engine="jax")
+        .final()
+        .values
+    )
     assert result["final"]["values"] == same.tolist()
-    assert result["final"]["mean"] == pytest.approx(same.mean()) and result["final"]["sd"] == pytest.approx(same.std(ddof=1), rel=1e-5)
+    assert result["final"]["mean"] == pytest.approx(same.mean()) and result["final"][
+        "sd"
+    ] == pytest.approx(same.std(ddof=1), rel=1e-5)
     assert (result["ticks"], result["phases"], result["updates"]) == (400, 200, 100)
-    assert (result["method"], result["rule"], result["metric"], result["engine"]) == ("rbm", "cd", "nll", "jax")
+    assert (result["method"], result["rule"], result["metric"], result["engine"]) == (
+        "rbm",
+        "cd",
+        "nll",
+        "jax",
+    )
 
 
 def test_the_folder_holds_record_configuration_checkpoint_curve_and_figure(trained):
-    assert {p.name for p in trained.iterdir()} == {"record.nc", "config.json", "checkpoint.npz", "curve.csv", "curve.png", "curve.svg"}
+    assert {p.name for p in trained.iterdir()} == {
+        "record.nc",
+        "config.json",
+        "checkpoint.npz",
+        "curve.csv",
+        "curve.png",
+        "curve.svg",
+    }
     config = json.loads((trained / "config.json").read_text())
-    assert config["options"]["rule"] == "cd" and config["resolved"]["run"]["method"]["negative_start"] == "data"
+    assert (
+        config["options"]["rule"] == "cd"
+        and config["resolved"]["run"]["method"]["negative_start"] == "data"
+    )
     table = np.genfromtxt(trained / "curve.csv", delimiter=",", names=True)
     record = Record.load(trained / "record.nc")
-    assert np.allclose(table["nll"].reshape(2, 3), record["nll"].values) and set(table["ticks"]) == {0, 200, 400}
+    assert np.allclose(table["nll"].reshape(2, 3), record["nll"].values) and set(
+        table["ticks"]
+    ) == {0, 200, 400}
 
 
 @pytest.mark.parametrize(
     ("rule", "budget", "clocks"),
-    [  # ticks, phases, updates from the definitions of the rules (eqs. 1, 2 and 4), phases of two ticks
+    # ticks, phases, updates from the definitions of the rules (eqs. 1, 2 and 4), phases of two
+    # ticks
+    [
         ("cd", ["--updates", "7"], (28, 14, 7)),
         ("two-term", ["--phases", "6"], (12, 6, 3)),
         ("isd", ["--updates", "7"], (14, 7, 7)),
@@ -69,7 +138,9 @@ def test_the_folder_holds_record_configuration_checkpoint_curve_and_figure(train
     ],
 )
 def test_budgets_on_three_clocks(rule, budget, clocks, tmp_path, capsys):
-    code, out, _ = call(capsys, *SMALL, "--rule", rule, *budget, "--out", tmp_path / "run", "--json")
+    code, out, _ = call(
+        capsys, *SMALL, "--rule", rule, *budget, "--out", tmp_path / "run", "--json"
+    )
     result = json.loads(out)
     assert code == 0 and tuple(result[name] for name in ("ticks", "phases", "updates")) == clocks
 
@@ -77,7 +148,10 @@ def test_budgets_on_three_clocks(rule, budget, clocks, tmp_path, capsys):
 def test_without_out_a_new_folder_is_made_under_runs(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     outs = [json.loads(call(capsys, *SMALL, "--phases", "4", "--json")[1])["out"] for _ in range(2)]
-    assert outs[0] != outs[1] and all(out.startswith("runs/rbm-bas-aol-") and (tmp_path / out / "record.nc").exists() for out in outs)
+    assert outs[0] != outs[1] and all(
+        out.startswith("runs/rbm-bas-aol-") and (tmp_path / out / "record.nc").exists()
+        for out in outs
+    )
 
 
 def test_a_folder_is_never_overwritten_and_resume_changes_nothing(trained, capsys):
@@ -87,13 +161,19 @@ def test_a_folder_is_never_overwritten_and_resume_changes_nothing(trained, capsy
     assert code == 2 and out == "" and err.count("\n") == 1 and "--resume" in err
     assert before == {p.name: p.read_bytes() for p in trained.iterdir()}
     code, out, _ = call(capsys, *words, "--resume", "--json")
-    assert code == 0 and json.loads(out)["final"]["values"] == Record.load(trained / "record.nc").final().values.tolist()
+    assert (
+        code == 0
+        and json.loads(out)["final"]["values"]
+        == Record.load(trained / "record.nc").final().values.tolist()
+    )
     code, out, err = call(capsys, *words, "--resume", "--lr", "0.3")
     assert code == 2 and out == "" and err.count("\n") == 1 and "another configuration" in err
     assert before["checkpoint.npz"] == (trained / "checkpoint.npz").read_bytes()
 
 
-def test_ctrl_c_keeps_what_was_recorded_and_resume_ends_with_the_same_bits(tmp_path, capsys, monkeypatch):
+def test_ctrl_c_keeps_what_was_recorded_and_resume_ends_with_the_same_bits(
+    tmp_path, capsys, monkeypatch
+):
     from flexphase.engines.jax import JaxEngine
 
     words = [*SMALL, "--phases", "300", "--seeds", "2", "--json"]
@@ -119,9 +199,25 @@ def test_ctrl_c_keeps_what_was_recorded_and_resume_ends_with_the_same_bits(tmp_p
 
 def test_a_diverged_seed_is_null_in_strict_json(tmp_path, capsys):
     code, out, err = call(
-        capsys, *SMALL, "--rule", "isd", "--lr", "1e38", "--phases", "50", "--seeds", "2", "--out", tmp_path / "r", "--json"
+        capsys,
+        *SMALL,
+        "--rule",
+        "isd",
+        "--lr",
+        "1e38",
+        "--phases",
+        "50",
+        "--seeds",
+        "2",
+        "--out",
+        tmp_path / "r",
+        "--json",
     )
-    assert code == 0 and "NaN" not in out and json.loads(out)["final"] == {"mean": None, "sd": None, "values": [None, None]}
+    assert (
+        code == 0
+        and "NaN" not in out
+        and json.loads(out)["final"] == {"mean": None, "sd": None, "values": [None, None]}
+    )
     assert "2 of 2 seeds diverged" in err
 
 
@@ -143,7 +239,9 @@ def labelled(tmp_path_factory):
         ("equilibrium-propagation", ["--hidden", "3", "--length", "2"], "train_error"),
     ],
 )
-def test_every_method_trains_from_the_command_line(method, words, metric, labelled, tmp_path, capsys):
+def test_every_method_trains_from_the_command_line(
+    method, words, metric, labelled, tmp_path, capsys
+):
     base = [
         "train",
         method,
@@ -162,11 +260,18 @@ def test_every_method_trains_from_the_command_line(method, words, metric, labell
     ]
     code, out, _ = call(capsys, *base)
     result = json.loads(out)
-    assert code == 0 and list(result) == KEYS and result["metric"] == metric and len(result["final"]["values"]) == 2
+    assert (
+        code == 0
+        and list(result) == KEYS
+        and result["metric"] == metric
+        and len(result["final"]["values"]) == 2
+    )
     assert all(value is not None for value in result["final"]["values"])
     if metric.endswith("error"):
         assert 0 <= result["final"]["mean"] <= 1
-    elif method == "rbm":  # hardly trained: AIS must find the NLL of a uniform model, 2 * 2^5 rows of 25 units
+    elif (
+        method == "rbm"
+    ):  # hardly trained: AIS must find the NLL of a uniform model, 2 * 2^5 rows of 25 units
         assert result["final"]["mean"] == pytest.approx(64 * 25 * np.log(2), rel=0.02)
 
 
@@ -188,33 +293,112 @@ def test_class_conditional_samples_hold_the_label_units(labelled, tmp_path, caps
         tmp_path / "run",
     ]
     assert call(capsys, *words)[0] == 0
-    assert call(capsys, "sample", tmp_path / "run", "--label", "all", "--rows", "5", "--steps", "2", "--out", tmp_path / "s.png")[0] == 0
-    assert np.array_equal(np.load(tmp_path / "s.npy")[:, 16:], np.eye(2)[[0, 0, 0, 1, 1, 1]])  # rounded up, a row each
-    assert call(capsys, "sample", tmp_path / "run", "--label", "1", "--rows", "2", "--steps", "2", "--out", tmp_path / "t.png")[0] == 0
+    assert (
+        call(
+            capsys,
+            "sample",
+            tmp_path / "run",
+            "--label",
+            "all",
+            "--rows",
+            "5",
+            "--steps",
+            "2",
+            "--out",
+            tmp_path / "s.png",
+        )[0]
+        == 0
+    )
+    assert np.array_equal(
+        np.load(tmp_path / "s.npy")[:, 16:], np.eye(2)[[0, 0, 0, 1, 1, 1]]
+    )  # rounded up, a row each
+    assert (
+        call(
+            capsys,
+            "sample",
+            tmp_path / "run",
+            "--label",
+            "1",
+            "--rows",
+            "2",
+            "--steps",
+            "2",
+            "--out",
+            tmp_path / "t.png",
+        )[0]
+        == 0
+    )
     assert np.array_equal(np.load(tmp_path / "t.npy")[:, 16:], [[0, 1], [0, 1]])
 
 
 def test_sample_writes_a_picture_and_zeros_and_ones(trained, tmp_path, capsys):
-    code, out, _ = call(capsys, "sample", trained, "--rows", "9", "--steps", "3", "--out", tmp_path / "s.png", "--json")
+    code, out, _ = call(
+        capsys,
+        "sample",
+        trained,
+        "--rows",
+        "9",
+        "--steps",
+        "3",
+        "--out",
+        tmp_path / "s.png",
+        "--json",
+    )
     rows = np.load(tmp_path / "s.npy", allow_pickle=False)
-    assert code == 0 and json.loads(out)["out"] == str(tmp_path / "s.png") and rows.shape == (9, 4) and set(np.unique(rows)) <= {0, 1}
-    again = call(capsys, "sample", trained, "--rows", "9", "--steps", "3", "--out", tmp_path / "s2.svg")
+    assert (
+        code == 0
+        and json.loads(out)["out"] == str(tmp_path / "s.png")
+        and rows.shape == (9, 4)
+        and set(np.unique(rows)) <= {0, 1}
+    )
+    again = call(
+        capsys, "sample", trained, "--rows", "9", "--steps", "3", "--out", tmp_path / "s2.svg"
+    )
     assert again[0] == 0 and np.array_equal(rows, np.load(tmp_path / "s2.npy"))
 
 
 def test_sample_completes_a_clamped_half(trained, tmp_path, capsys):
-    code, _, _ = call(capsys, "sample", trained, "--clamp", "top", "--rows", "20", "--steps", "5", "--out", tmp_path / "s.png")
+    code, _, _ = call(
+        capsys,
+        "sample",
+        trained,
+        "--clamp",
+        "top",
+        "--rows",
+        "20",
+        "--steps",
+        "5",
+        "--out",
+        tmp_path / "s.png",
+    )
     rows = np.load(tmp_path / "s.npy").reshape(20, 2, 2)
     held = bars_and_stripes(2)[np.random.default_rng(0).integers(8, size=20)].reshape(20, 2, 2)
     assert code == 0 and np.array_equal(rows[:, 0], held[:, 0])
 
 
 def test_plot_draws_several_runs_and_a_table(trained, tmp_path, capsys):
-    words = ["plot", trained, trained / "record.nc", "--x", "updates", "--out", tmp_path / "f.svg", "--table", tmp_path / "t.csv", "--json"]
+    words = [
+        "plot",
+        trained,
+        trained / "record.nc",
+        "--x",
+        "updates",
+        "--out",
+        tmp_path / "f.svg",
+        "--table",
+        tmp_path / "t.csv",
+        "--json",
+    ]
     code, out, _ = call(capsys, *words)
     result = json.loads(out)
-    assert code == 0 and (tmp_path / "f.svg").read_text().count("CD-2") >= 1 and len(result["runs"]) == 2
-    assert result["runs"][0]["mean"] == pytest.approx(float(Record.load(trained / "record.nc").final().mean()))
+    assert (
+        code == 0
+        and (tmp_path / "f.svg").read_text().count("CD-2") >= 1
+        and len(result["runs"]) == 2
+    )
+    assert result["runs"][0]["mean"] == pytest.approx(
+        float(Record.load(trained / "record.nc").final().mean())
+    )
     code, _, err = call(capsys, *words)
     assert code == 2 and "--force" in err
     assert call(capsys, *words, "--force")[0] == 0
@@ -229,8 +413,22 @@ def test_help_names_every_command_and_true_defaults(capsys, monkeypatch):
         assert main(["train", method, "--help"]) == 0
         text = " ".join(capsys.readouterr().out.split())
         defaults = vars(parser().parse_args(["train", method]))
-        told = {name: value for name, value in defaults.items() if value not in (None, False) and name not in ("command", "method", "func")}
-        assert {"data", "rule", "b", "length", "lr", "optimiser", "seeds", "records", "engine"} <= set(told)
+        told = {
+            name: value
+            for name, value in defaults.items()
+            if value not in (None, False) and name not in ("command", "method", "func")
+        }
+        assert {
+            "data",
+            "rule",
+            "b",
+            "length",
+            "lr",
+            "optimiser",
+            "seeds",
+            "records",
+            "engine",
+        } <= set(told)
         for name, value in told.items():
             entry = text.rsplit(f" --{name} ", 1)[1].split(" --")[0]
             assert f"(default: {value})" in entry, (method, name)
@@ -238,7 +436,10 @@ def test_help_names_every_command_and_true_defaults(capsys, monkeypatch):
 
 def test_start_up_imports_nothing_heavy():
     heavy = "jax", "xarray", "matplotlib", "rich", "numpy", "dask"
-    code = f"import sys; from flexphase.cli import parser; parser(); print([m for m in {heavy} if m in sys.modules])"
+    code = (
+        f"import sys; from flexphase.cli import parser; parser(); print([m for m in {heavy} if m "
+        "in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -246,13 +447,20 @@ def test_start_up_imports_nothing_heavy():
 def test_version_as_a_process():
     from flexphase import __version__
 
-    done = subprocess.run([sys.executable, "-m", "flexphase", "--version"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "flexphase", "--version"], capture_output=True, text=True, check=True
+    )
     assert done.stdout == f"flexphase {__version__}\n" and done.stderr == ""
 
 
 def test_a_reader_that_goes_away_is_no_error(trained):
     words = ["plot", str(trained), "--json", "--out", str(trained.parent / "p.png")]
-    done = subprocess.Popen([sys.executable, "-m", "flexphase", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.Popen(
+        [sys.executable, "-m", "flexphase", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     done.stdout.close()
     assert done.wait() == 141 and "Traceback" not in done.stderr.read()
     done.stderr.close()
@@ -261,9 +469,17 @@ def test_a_reader_that_goes_away_is_no_error(trained):
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_real_signal_ends_a_real_process_and_loses_nothing(sent, tmp_path):
     words = f"train rbm --data bas:2 --phases 10000000 --records 1000 --engine jax --out {tmp_path}/run".split()
-    hear = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a shell's background jobs are deaf to it
-    command = [sys.executable, "-c", f"{hear}; from flexphase.cli import main; sys.exit(main())", *words]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # a shell's background jobs are deaf to it
+    hear = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [
+        sys.executable,
+        "-c",
+        f"{hear}; from flexphase.cli import main; sys.exit(main())",
+        *words,
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         while process.poll() is None and not (tmp_path / "run" / "checkpoint.npz").exists():
             time.sleep(0.05)
         time.sleep(1)
@@ -272,7 +488,9 @@ def test_a_real_signal_ends_a_real_process_and_loses_nothing(sent, tmp_path):
             out, err = process.communicate(timeout=120)
         finally:
             process.kill()
-    assert process.returncode == 130 and out == "" and "--resume" in err and "Traceback" not in err, err
+    assert (
+        process.returncode == 130 and out == "" and "--resume" in err and "Traceback" not in err
+    ), err
     assert Record.load(tmp_path / "run" / "record.nc").attrs["interrupted"] == 1
 
 
@@ -292,9 +510,24 @@ sys.exit(main())"""
 
 def test_a_terminal_gets_a_bar_with_rate_time_left_and_the_metric(tmp_path):
     ours, theirs = os.openpty()
-    words = ["train", "rbm", "--data", "bas:3", "--phases", "3000", "--seeds", "4", "--engine", "jax", "--out", str(tmp_path / "run")]
+    words = [
+        "train",
+        "rbm",
+        "--data",
+        "bas:3",
+        "--phases",
+        "3000",
+        "--seeds",
+        "4",
+        "--engine",
+        "jax",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     env = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
-    process = subprocess.Popen([sys.executable, "-m", "flexphase", *words], stdout=subprocess.PIPE, stderr=theirs, env=env)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "flexphase", *words], stdout=subprocess.PIPE, stderr=theirs, env=env
+    )
     os.close(theirs)
     shown = b""
     with contextlib.suppress(OSError):  # how Linux says that the other end of a terminal has gone
@@ -303,4 +536,9 @@ def test_a_terminal_gets_a_bar_with_rate_time_left_and_the_metric(tmp_path):
     os.close(ours)
     assert process.communicate()[0] == b"" and process.returncode == 0
     text = shown.decode()
-    assert "ticks/s" in text and "nll " in text and re.search(r"\d+%", text) and re.search(r"\d:\d\d:\d\d", text)
+    assert (
+        "ticks/s" in text
+        and "nll " in text
+        and re.search(r"\d+%", text)
+        and re.search(r"\d:\d\d:\d\d", text)
+    )

@@ -12,7 +12,22 @@ import xarray as xr
 
 from flexphase.cli import main
 
-SMALL = ["train", "rbm", "--data", "bas:2", "--hidden", "2", "--length", "2", "--records", "1", "--phases", "4", "--engine", "jax"]
+SMALL = [
+    "train",
+    "rbm",
+    "--data",
+    "bas:2",
+    "--hidden",
+    "2",
+    "--length",
+    "2",
+    "--records",
+    "1",
+    "--phases",
+    "4",
+    "--engine",
+    "jax",
+]
 
 
 def refused(capsys, *words, code=2, says=""):
@@ -113,7 +128,9 @@ def files(folder):
     np.savez(folder / "labels.npz", x=np.zeros((4, 2)), y=np.array([0, 1, 2]))
     np.savez(folder / "negative.npz", x=np.zeros((2, 2)), y=np.array([0, -1]))
     (folder / "broken.npz").write_bytes(b"PK\3\4 and no more")
-    (folder / "short.npy").write_bytes((lambda p: (np.save(p, np.zeros((9, 9))), p.read_bytes()[:-8])[1])(folder / "whole.npy"))
+    (folder / "short.npy").write_bytes(
+        (lambda p: (np.save(p, np.zeros((9, 9))), p.read_bytes()[:-8])[1])(folder / "whole.npy")
+    )
     np.save(folder / "grey.npy", rng.random((5, 4)))
     np.save(folder / "nan.npy", np.array([[0, np.nan]]))
     np.save(folder / "none.npy", np.zeros((0, 4)))
@@ -141,7 +158,17 @@ def files(folder):
 
 def test_files_that_are_no_data(tmp_path, capsys, recwarn):
     for name, says in files(tmp_path).items():
-        refused(capsys, *SMALL[:2], "--data", tmp_path / name, "--phases", "4", "--out", tmp_path / "out", says=says)
+        refused(
+            capsys,
+            *SMALL[:2],
+            "--data",
+            tmp_path / name,
+            "--phases",
+            "4",
+            "--out",
+            tmp_path / "out",
+            says=says,
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -202,7 +229,16 @@ def test_records_that_are_none(tmp_path, capsys):
     for bad in ("short.nc", "text.nc", "empty"):
         refused(capsys, "plot", tmp_path / bad, "--out", tmp_path / "f.png", says=bad)
         refused(capsys, "sample", tmp_path / bad, says=bad)
-    refused(capsys, "plot", record, "--metric", "beauty", "--out", tmp_path / "f.png", says="choose from nll")
+    refused(
+        capsys,
+        "plot",
+        record,
+        "--metric",
+        "beauty",
+        "--out",
+        tmp_path / "f.png",
+        says="choose from nll",
+    )
     refused(capsys, "plot", record, "--out", tmp_path / "f.docx", says=".png")
     refused(capsys, "plot", record, "--out", tmp_path, says="is a folder")
     refused(capsys, "plot", record, record, "--fields", "--out", tmp_path / "f.png", says="one run")
@@ -211,8 +247,26 @@ def test_records_that_are_none(tmp_path, capsys):
     refused(capsys, "sample", record, "--label", "all", says="no label units")
     refused(capsys, "sample", record, "--seed", "1e30", says="2^31")
     refused(capsys, "sample", record, "--out", tmp_path / "no" / "s.png", says="no folder")
-    refused(capsys, "plot", record, "--out", tmp_path / "f.png", "--table", tmp_path / "no" / "t.csv", says="no folder")
-    refused(capsys, "plot", record, "--out", tmp_path / "f.png", "--table", tmp_path / "f.png", says="both name")
+    refused(
+        capsys,
+        "plot",
+        record,
+        "--out",
+        tmp_path / "f.png",
+        "--table",
+        tmp_path / "no" / "t.csv",
+        says="no folder",
+    )
+    refused(
+        capsys,
+        "plot",
+        record,
+        "--out",
+        tmp_path / "f.png",
+        "--table",
+        tmp_path / "f.png",
+        says="both name",
+    )
     (tmp_path / "mine.npy").write_text("kept")
     refused(capsys, "sample", record, "--out", tmp_path / "mine.png", says="mine.npy exists")
     assert (tmp_path / "mine.npy").read_text() == "kept"
@@ -240,7 +294,15 @@ def test_an_error_of_ours_is_one_line_too(capsys, monkeypatch):
     from flexphase.cli import plot
 
     monkeypatch.setattr(plot, "load", broken)
-    refused(capsys, "plot", "x", "--out", "never.png", code=1, says="RuntimeError: first line second line")
+    refused(
+        capsys,
+        "plot",
+        "x",
+        "--out",
+        "never.png",
+        code=1,
+        says="RuntimeError: first line second line",
+    )
     monkeypatch.setenv("FLEXPHASE_DEBUG", "1")
     with pytest.raises(RuntimeError):
         main(["plot", "x", "--out", "never.png"])

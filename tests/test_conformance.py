@@ -1,4 +1,6 @@
-"""Every method x process x estimator goes through the same loop, the custom ones of this file included."""
+"""Every method x process x estimator goes through the same loop, the custom ones of this file
+included.
+"""
 
 import equinox as eqx
 import jax
@@ -19,7 +21,9 @@ from flexphase.rules import aol_random, isd
 
 
 class Sticky(eqx.Module):
-    """A process with a memory: the sign changes with probability `change`; in the long run each has probability 1/2."""
+    """A process with a memory: the sign changes with probability `change`; in the long run each has
+    probability 1/2.
+    """
 
     change: jax.Array = eqx.field(converter=jnp.float32)
     alternates: bool = eqx.field(static=True, default=False)
@@ -38,13 +42,24 @@ class Sticky(eqx.Module):
 
 IMAGES, LABELS = np.random.default_rng(0).random((12, 6)).astype(np.float32), np.arange(12) % 3
 PATTERNS = bars_and_stripes(2)
-BINARY = Rows(PATTERNS[PATTERNS.any(1)])  # a stimulus of zeros has a term of zeros, which looks like an empty accumulator
+BINARY = Rows(
+    PATTERNS[PATTERNS.any(1)]
+)  # a stimulus of zeros has a term of zeros, which looks like an empty accumulator
 METHODS = {
     "rbm": (RBM(4, 3), BINARY),
     "boltzmann": (BoltzmannMachine(4, 2, negative_start="persistent"), BINARY),
-    "chequerboard": (BoltzmannMachine(4, 2, lattice(2, 3), "chequerboard", negative_start="data"), BINARY),
-    "forward-forward": (ForwardForward((6, 5, 4), classes=3), LabelContrast(IMAGES, LABELS, classes=3)),
-    "equilibrium": (EquilibriumPropagation((6, 5, 3)), Rows((IMAGES, np.eye(3, dtype=np.float32)[LABELS]))),
+    "chequerboard": (
+        BoltzmannMachine(4, 2, lattice(2, 3), "chequerboard", negative_start="data"),
+        BINARY,
+    ),
+    "forward-forward": (
+        ForwardForward((6, 5, 4), classes=3),
+        LabelContrast(IMAGES, LABELS, classes=3),
+    ),
+    "equilibrium": (
+        EquilibriumPropagation((6, 5, 3)),
+        Rows((IMAGES, np.eye(3, dtype=np.float32)[LABELS])),
+    ),
 }
 PROCESSES = {
     "alternating": Phases(Alternating(), Fixed(2), Fixed(3)),
@@ -75,7 +90,10 @@ class AnyProcess(eqx.Module):
         return tuple(process.init(key) for process in PROCESSES.values())
 
     def step(self, key, n, states):
-        phases, states = zip(*(p.step(key, n, s) for p, s in zip(PROCESSES.values(), states, strict=True)), strict=True)
+        phases, states = zip(
+            *(p.step(key, n, s) for p, s in zip(PROCESSES.values(), states, strict=True)),
+            strict=True,
+        )
         return jax.tree.map(lambda *leaves: jnp.stack(leaves)[self.which], *phases), states
 
 
@@ -83,7 +101,9 @@ class AnyEstimator(eqx.Module):
     which: jax.Array
 
     def __call__(self, phase):
-        weights, applies = zip(*(estimator(phase) for estimator in ESTIMATORS.values()), strict=True)
+        weights, applies = zip(
+            *(estimator(phase) for estimator in ESTIMATORS.values()), strict=True
+        )
         return jnp.stack(weights)[self.which], jnp.stack(applies)[self.which]
 
 
@@ -93,7 +113,9 @@ def size(tree):
 
 @eqx.filter_jit
 def watch(runs, keys):
-    """Every lane's parameters before and after, and at every tick boundary: what the accumulator holds, the clocks, the phase."""
+    """Every lane's parameters before and after, and at every tick boundary: what the accumulator
+    holds, the clocks, the phase.
+    """
 
     def lane(run, key):
         def body(s, _):
@@ -109,13 +131,25 @@ def watch(runs, keys):
 
 
 def examine(estimator, before, after, held, ticks, phases, updates, phase):
-    """One lane: clocks, updates where the estimator says so, and an empty accumulator exactly for the temporally local rules."""
+    """One lane: clocks, updates where the estimator says so, and an empty accumulator exactly for
+    the temporally local rules.
+    """
     assert (ticks == np.arange(1, TICKS + 1)).all()
-    last, first = phase.left == 0, phase.left == phase.ticks - 1  # `left` was counted down at the end of the tick
+    last, first = (
+        phase.left == 0,
+        phase.left == phase.ticks - 1,
+    )  # `left` was counted down at the end of the tick
     assert (phases == np.cumsum(last)).all()
-    applies = {"two_term": last & (phase.sign < 0), "isd": last, "always_on": np.ones_like(last), "at first sight": first}[estimator]
+    applies = {
+        "two_term": last & (phase.sign < 0),
+        "isd": last,
+        "always_on": np.ones_like(last),
+        "at first sight": first,
+    }[estimator]
     assert (updates == np.cumsum(applies)).all()
-    if estimator == "two_term":  # g_plus is remembered from the end of a positive phase to the end of the negative one
+    if (
+        estimator == "two_term"
+    ):  # g_plus is remembered from the end of a positive phase to the end of the negative one
         assert ((held > 0) == (phases % 2 == 1)).all() and (held > 0).any()
     else:
         assert (held == 0).all()
@@ -179,7 +213,9 @@ def bits(record):
 
 
 def same(one, two):
-    return one.keys() == two.keys() and all(np.array_equal(one[k], two[k], equal_nan=True) for k in one)
+    return one.keys() == two.keys() and all(
+        np.array_equal(one[k], two[k], equal_nan=True) for k in one
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -196,7 +232,9 @@ def test_a_lane_alone_is_the_same_lane_among_many(method):
     alone = go(run(0.4), 1, 6)
     many = go(grid(run, b=[0.2, 0.4, 0.7], eta=[0.05, 0.1]), 4, 4)
     among = many.dataset.sel(eta=0.05, b=0.4).isel(seed=[2])
-    assert all(np.array_equal(value, among[name]) for name, value in bits(alone).items() if name != "seed")
+    assert all(
+        np.array_equal(value, among[name]) for name, value in bits(alone).items() if name != "seed"
+    )
     assert same(bits(alone), bits(go(run(0.4), 1, 6)))
 
 
@@ -225,7 +263,9 @@ class Counted(eqx.Module):
 
 
 def test_one_compilation_for_each_shape():
-    """Other values of b, tau, eta and seed, other lengths of training and other records: nothing is compiled again."""
+    """Other values of b, tau, eta and seed, other lengths of training and other records: nothing is
+    compiled again.
+    """
     counted = Counted(RBM(4, 3), Uncompared())
 
     def run(b, tau, eta):
@@ -242,14 +282,24 @@ def test_one_compilation_for_each_shape():
 
 @pytest.mark.parametrize("method", ["rbm", "equilibrium"])
 def test_a_stopped_run_goes_on_to_the_same_bits(method, tmp_path):
-    """Ctrl-C from the progress report, after the third record: what was recorded is returned, and the checkpoint leads to the same end."""
+    """Ctrl-C from the progress report, after the third record: what was recorded is returned, and
+    the checkpoint leads to the same end.
+    """
     learner, source = METHODS[method]
     run = Run(learner, *isd(0.5, 2), source, Optimiser(0.01, optax.adam))
     metrics = {"size": size}
     kept = tmp_path / "checkpoint.npz"
 
     def go(checkpoint=None, progress=None):
-        return train(run, ticks=100, seeds=3, records=5, metrics=metrics, checkpoint=checkpoint, progress=progress)
+        return train(
+            run,
+            ticks=100,
+            seeds=3,
+            records=5,
+            metrics=metrics,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
 
     def ctrl_c(done, total, latest):
         assert total == 100 and set(latest) == {"size"}
@@ -276,10 +326,24 @@ def test_a_diverging_lane_is_marked_and_the_others_go_on():
     def show(done, total, latest):
         shown.append(latest["size"])
 
-    record = train(grid(run, eta=[0.1, 3e38]), ticks=60, seeds=2, records=3, metrics={"size": size}, progress=show)
-    assert (record["diverged_at"].sel(eta=3e38) > 0).all() and (record["diverged_at"].sel(eta=0.1) == -1).all()
+    record = train(
+        grid(run, eta=[0.1, 3e38]),
+        ticks=60,
+        seeds=2,
+        records=3,
+        metrics={"size": size},
+        progress=show,
+    )
+    assert (record["diverged_at"].sel(eta=3e38) > 0).all() and (
+        record["diverged_at"].sel(eta=0.1) == -1
+    ).all()
     assert np.isfinite(shown).all()
     alone = train(run(0.1), ticks=60, seeds=2, records=3, metrics={"size": size})
-    assert np.array_equal(record["size"].sel(eta=0.1), alone["size"]) and np.isfinite(alone["size"]).all()
-    lost = train(run(3e38), ticks=60, records=1, metrics={"size": size}, progress=lambda *args: None)
+    assert (
+        np.array_equal(record["size"].sel(eta=0.1), alone["size"])
+        and np.isfinite(alone["size"]).all()
+    )
+    lost = train(
+        run(3e38), ticks=60, records=1, metrics={"size": size}, progress=lambda *args: None
+    )
     assert lost["diverged_at"] == 60

@@ -1,4 +1,6 @@
-"""Data that needs no network: digits, binarisation, overlay, appended labels, and the source of Forward-Forward."""
+"""Data that needs no network: digits, binarisation, overlay, appended labels, and the source of
+Forward-Forward.
+"""
 
 import sys
 
@@ -9,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexphase.data import LabelContrast, Rows, append_labels, bars_and_stripes, binarise, digits, overlay
+from flexphase.data import (
+    LabelContrast,
+    Rows,
+    append_labels,
+    bars_and_stripes,
+    binarise,
+    digits,
+    overlay,
+)
 from flexphase.data.sources import Shown
 from flexphase.data.transforms import every
 
@@ -18,7 +28,8 @@ def test_digits_are_scikit_learns():
     images, labels = digits()
     assert images.shape == (1797, 64) and images.dtype == np.float32 and labels.shape == (1797,)
     assert images.min() == 0 and images.max() == 1
-    # Class counts as printed in scikit-learn's description of the dataset (UCI optical recognition, test part).
+    # Class counts as printed in scikit-learn's description of the dataset (UCI optical recognition,
+    # test part).
     assert np.bincount(labels).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
 
 
@@ -72,16 +83,26 @@ def test_binarised_images_are_on_exactly_above_the_threshold(seed, rows, pixels,
     given = images(seed, rows, pixels)
     given.flat[0] = threshold
     binary = binarise(given, threshold)
-    assert binary.dtype == np.float32 and np.array_equal(binary == 1, given > np.float32(threshold)) and np.isin(binary, (0, 1)).all()
+    assert (
+        binary.dtype == np.float32
+        and np.array_equal(binary == 1, given > np.float32(threshold))
+        and np.isin(binary, (0, 1)).all()
+    )
     assert np.array_equal(binarise(binary, threshold), binary)
 
 
 @pytest.mark.parametrize("side", range(1, 13))
 def test_bars_and_stripes_of_every_size(side):
-    """2^side bars and as many stripes, all different but the empty and the full square, which are both."""
+    """2^side bars and as many stripes, all different but the empty and the full square, which are
+    both.
+    """
     rows = bars_and_stripes(side)
     bars, stripes = np.split(rows.reshape(-1, side, side), 2)
-    assert (bars == bars[:, :1]).all() and (stripes == stripes[:, :, :1]).all() and np.isin(rows, (0, 1)).all()
+    assert (
+        (bars == bars[:, :1]).all()
+        and (stripes == stripes[:, :, :1]).all()
+        and np.isin(rows, (0, 1)).all()
+    )
     assert len(np.unique(np.packbits(rows.astype(bool), axis=1), axis=0)) == 2 * 2**side - 2
 
 
@@ -107,12 +128,18 @@ def test_overlay_and_append_put_the_label_where_it_belongs(classes, seed):
     shown, joined = overlay(pixels, labels, classes), append_labels(pixels, labels, classes)
     assert np.array_equal(pixels, images(seed))  # what was given is left alone
     assert np.array_equal(shown[:, classes:], pixels[:, classes:])
-    assert np.array_equal(shown[:, :classes].argmax(1), labels) and np.array_equal(shown[:, :classes].sum(1), np.ones(5))
-    assert np.array_equal(joined[:, :12], pixels) and np.array_equal(joined[:, 12:], shown[:, :classes])
+    assert np.array_equal(shown[:, :classes].argmax(1), labels) and np.array_equal(
+        shown[:, :classes].sum(1), np.ones(5)
+    )
+    assert np.array_equal(joined[:, :12], pixels) and np.array_equal(
+        joined[:, 12:], shown[:, :classes]
+    )
 
 
 def drawn(source: LabelContrast, sign: float, n: int, x: Shown) -> Shown:
-    return jax.vmap(lambda key: source(key, jnp.float32(sign), x))(jax.random.split(jax.random.key(1), n))
+    return jax.vmap(lambda key: source(key, jnp.float32(sign), x))(
+        jax.random.split(jax.random.key(1), n)
+    )
 
 
 def test_positives_show_the_true_label_and_every_row():
@@ -122,7 +149,9 @@ def test_positives_show_the_true_label_and_every_row():
     x = drawn(source, +1, 7000, source.init(jax.random.key(0)))
     assert np.array_equal(np.asarray(x.label).argmax(1), labels[x.row])
     assert np.array_equal(np.asarray(x.image), images[x.row])
-    z = (np.bincount(np.asarray(x.row)) - 1000) / np.sqrt(7000 / 7 * 6 / 7)  # uniform rows: binomial counts
+    z = (np.bincount(np.asarray(x.row)) - 1000) / np.sqrt(
+        7000 / 7 * 6 / 7
+    )  # uniform rows: binomial counts
     assert np.abs(z).max() < 4
 
 
@@ -134,14 +163,25 @@ def test_negatives_show_a_wrong_label_drawn_uniformly(paired):
     x = drawn(source, -1, 8000, before)
     shown, truth = np.asarray(x.label).argmax(1), labels[x.row]
     assert (shown != truth).all()
-    assert (np.unique(x.row).size == 1 and int(x.row[0]) == int(before.row)) if paired else np.unique(x.row).size == 7
+    assert (
+        (np.unique(x.row).size == 1 and int(x.row[0]) == int(before.row))
+        if paired
+        else np.unique(x.row).size == 7
+    )
     offsets = np.bincount((shown - truth) % 5, minlength=5)[1:]
-    assert np.abs((offsets - 2000) / np.sqrt(8000 / 4 * 3 / 4)).max() < 4  # the four wrong labels alike: binomial counts
+    assert (
+        np.abs((offsets - 2000) / np.sqrt(8000 / 4 * 3 / 4)).max() < 4
+    )  # the four wrong labels alike: binomial counts
 
 
 @given(rows=st.integers(2, 500), n=st.integers(1, 200))
 def test_a_cheaper_test_set_is_fair_to_rows_that_alternate(rows, n):
     kind = np.arange(rows) % 2
     chosen = every(n, kind[:, None], kind)
-    assert np.array_equal(chosen.images[:, 0], chosen.labels) and min(n, rows) / 2 <= len(chosen.labels) <= 2 * n
-    assert abs(int(chosen.labels.sum()) - len(chosen.labels) / 2) <= 0.5  # as many of either kind, by counting
+    assert (
+        np.array_equal(chosen.images[:, 0], chosen.labels)
+        and min(n, rows) / 2 <= len(chosen.labels) <= 2 * n
+    )
+    assert (
+        abs(int(chosen.labels.sum()) - len(chosen.labels) / 2) <= 0.5
+    )  # as many of either kind, by counting

@@ -1,4 +1,6 @@
-"""Forward-Forward: the local gradients against autodiff, the shared first layer against overlaying every label, and that it learns."""
+"""Forward-Forward: the local gradients against autodiff, the shared first layer against overlaying
+every label, and that it learns.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +23,9 @@ METHOD = ForwardForward((20, 12, 9, 7), classes=4, threshold=0.3, scale=0.25)
 @pytest.fixture(scope="module")
 def example():
     params, z = METHOD.init(jax.random.key(0))
-    params = jax.tree.map(lambda p: 3 * p + 0.1 * jax.random.normal(jax.random.key(p.size), p.shape), params)
+    params = jax.tree.map(
+        lambda p: 3 * p + 0.1 * jax.random.normal(jax.random.key(p.size), p.shape), params
+    )
     x = Shown(jax.random.uniform(jax.random.key(1), (20,)), jax.nn.one_hot(2, 4), jnp.int32(0))
     return params, z, x
 
@@ -37,7 +41,12 @@ def test_grad_is_autodiff_with_the_layers_cut_apart(example, sign):
             total += jax.nn.softplus(sign * (0.3 - goodness(h)))
         return total
 
-    g = METHOD.grad(params, METHOD.step(jax.random.key(2), params, z, x, jnp.float32(sign)), x, jnp.float32(sign))
+    g = METHOD.grad(
+        params,
+        METHOD.step(jax.random.key(2), params, z, x, jnp.float32(sign)),
+        x,
+        jnp.float32(sign),
+    )
     exact = jax.tree.map(
         lambda d: sign * d, jax.grad(loss)(params)
     )  # g_plus = grad softplus(theta - G), g_minus = -grad softplus(G - theta)
@@ -50,7 +59,10 @@ def test_nothing_flows_back_from_the_layers_above(example):
     params, z, x = example
     changed = (*params[:-1], params[-1]._replace(W=-params[-1].W))
     sign = jnp.float32(1)
-    g, other = (METHOD.grad(p, METHOD.step(jax.random.key(0), p, z, x, sign), x, sign) for p in (params, changed))
+    g, other = (
+        METHOD.grad(p, METHOD.step(jax.random.key(0), p, z, x, sign), x, sign)
+        for p in (params, changed)
+    )
     for ours, theirs in zip(jax.tree.leaves(g[:-1]), jax.tree.leaves(other[:-1]), strict=True):
         assert np.array_equal(ours, theirs)
     assert not np.array_equal(g[-1].W, other[-1].W)
@@ -58,7 +70,9 @@ def test_nothing_flows_back_from_the_layers_above(example):
 
 def test_a_layer_cannot_read_the_goodness_of_the_one_below(example):
     h = jax.random.uniform(jax.random.key(3), (12,))
-    np.testing.assert_allclose(normalise(h), normalise(100 * h), atol=1e-4)  # 1e-4 in the divisor keeps silence finite
+    np.testing.assert_allclose(
+        normalise(h), normalise(100 * h), atol=1e-4
+    )  # 1e-4 in the divisor keeps silence finite
     assert np.array_equal(normalise(jnp.zeros(5)), np.zeros(5))
 
 
@@ -70,13 +84,20 @@ def test_scores_of_all_labels_are_those_of_one_overlay_each(example):
         for row, image in enumerate(overlay(images, np.full(6, label), 4)):
             x = Shown(jnp.asarray(image), jax.nn.one_hot(label, 4), jnp.int32(0))
             hs = METHOD.step(jax.random.key(0), params, z, x, jnp.float32(1))
-            assert float(shared[row, label]) == pytest.approx(sum(float((h**2).mean()) for h in hs), rel=1e-5)
+            assert float(shared[row, label]) == pytest.approx(
+                sum(float((h**2).mean()) for h in hs), rel=1e-5
+            )
 
 
 def test_error_metric_counts_the_labels_that_are_not_best(example):
     params = jax.tree.map(lambda p: jnp.stack([p, -p]), example[0])
     images = np.random.default_rng(1).random((50, 20), dtype=np.float32)
-    scores = np.stack([label_scores(jax.tree.map(lambda p, k=k: p[k], params), jnp.asarray(images), 4) for k in range(2)])
+    scores = np.stack(
+        [
+            label_scores(jax.tree.map(lambda p, k=k: p[k], params), jnp.asarray(images), 4)
+            for k in range(2)
+        ]
+    )
     np.testing.assert_allclose(jax_scores(params, jnp.asarray(images), 4), scores, rtol=1e-5)
     labels = scores[0].argmax(-1)
     labels[:10] = (labels[:10] + 1) % 4
@@ -86,7 +107,9 @@ def test_error_metric_counts_the_labels_that_are_not_best(example):
 
 @pytest.mark.parametrize("rule", ["two-term", "isd"])
 def test_it_learns_real_digits(rule):
-    """Guessing misses 90 % of these held-out digits; four seeds of each rule were measured to miss 11.6 to 17.6 %."""
+    """Guessing misses 90 % of these held-out digits; four seeds of each rule were measured to miss
+    11.6 to 17.6 %.
+    """
     images, labels = digits()
     source = LabelContrast(images[:1400], labels[:1400], paired=rule == "two-term")
     process = rules.cd(1) if rule == "two-term" else rules.isd(0.5, 1)

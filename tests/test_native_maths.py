@@ -1,4 +1,6 @@
-"""The compiled Boltzmann engine, fed the JAX engine's own noise, goes through the same states to the same parameters."""
+"""The compiled Boltzmann engine, fed the JAX engine's own noise, goes through the same states to
+the same parameters.
+"""
 
 import functools
 from typing import Any
@@ -23,7 +25,10 @@ ALTERNATING = (
     fp.Phases(fp.Alternating(), fp.Geometric(3.0)),
     fp.Phases(fp.Alternating(), fp.Fixed(1)),
 )
-RANDOM = (fp.Phases(fp.Bernoulli(0.4), fp.Fixed(3)), fp.Phases(fp.Bernoulli(0.6), fp.Geometric(5.0), fp.Geometric(2.0)))
+RANDOM = (
+    fp.Phases(fp.Bernoulli(0.4), fp.Fixed(3)),
+    fp.Phases(fp.Bernoulli(0.6), fp.Geometric(5.0), fp.Geometric(2.0)),
+)
 ESTIMATORS = {"two_term": fp.two_term, "isd": isd, "always_on": fp.always_on}
 STARTS = ("carry", "data", "persistent", "random")
 SIZES = ((1, 1), (3, 5), (17, 9), (130, 70))
@@ -41,41 +46,67 @@ class OneOf(eqx.Module):
 
     def step(self, key, n, state):
         drawn = [p.step(key, n, state)[0] for p in self.processes]
-        return jax.tree.map(lambda *parts: jnp.stack([jnp.asarray(p, parts[0].dtype) for p in parts])[self.which], *drawn), state
+        return jax.tree.map(
+            lambda *parts: jnp.stack([jnp.asarray(p, parts[0].dtype) for p in parts])[self.which],
+            *drawn,
+        ), state
 
 
 def over_processes(method, data, estimator):
     """Lanes: every process that goes with the estimator."""
     processes = ALTERNATING + (RANDOM if ESTIMATORS[estimator].local else ())
     source, optimiser = fp.Rows(data), fp.Optimiser(0.05)
-    make = lambda which: fp.Run(method, OneOf(jnp.int32(which), processes), ESTIMATORS[estimator], source, optimiser)  # noqa: E731
+
+    def make(which):
+        return fp.Run(
+            method, OneOf(jnp.int32(which), processes), ESTIMATORS[estimator], source, optimiser
+        )
+
     return lanes(fp.grid(make, which=range(len(processes))), 1, 3)
 
 
 def experiment(size, estimator, start, visible_bias=True):
     visible, hidden = size
     data = np.random.default_rng(visible).integers(0, 2, (5, visible))
-    return over_processes(fp.RBM(visible, hidden, visible_bias=visible_bias, negative_start=start, scale=0.3), data, estimator)
+    return over_processes(
+        fp.RBM(visible, hidden, visible_bias=visible_bias, negative_start=start, scale=0.3),
+        data,
+        estimator,
+    )
 
 
 def machine(sweep, estimator, start):
     mask = lattice(3, 4) if sweep == "chequerboard" else None
     data = np.random.default_rng(1).integers(0, 2, (5, 7))
-    return over_processes(BoltzmannMachine(7, 5, mask=mask, sweep=sweep, negative_start=start, scale=0.3), data, estimator)
+    return over_processes(
+        BoltzmannMachine(7, 5, mask=mask, sweep=sweep, negative_start=start, scale=0.3),
+        data,
+        estimator,
+    )
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def noise_of(keys, ticks, units):
     """The uniform numbers of RBM.step at ticks 0, 1, ...: (ticks, lanes, units)."""
-    return jax.vmap(lambda t: jax.vmap(lambda k: jax.random.uniform(jax.random.fold_in(k, t), (units,)))(keys))(jnp.arange(ticks))
+    return jax.vmap(
+        lambda t: jax.vmap(lambda k: jax.random.uniform(jax.random.fold_in(k, t), (units,)))(keys)
+    )(jnp.arange(ticks))
 
 
 def assert_same(ours, theirs, where):
     for name in ("z", "x", "phase", "phases", "updates", "ticks"):
-        for a, b in zip(jax.tree.leaves(getattr(ours, name)), jax.tree.leaves(getattr(theirs, name)), strict=True):
+        for a, b in zip(
+            jax.tree.leaves(getattr(ours, name)),
+            jax.tree.leaves(getattr(theirs, name)),
+            strict=True,
+        ):
             np.testing.assert_array_equal(a, b, err_msg=f"{name} {where}")
     for name in ("params", "acc"):
-        for a, b in zip(jax.tree.leaves(getattr(ours, name)), jax.tree.leaves(getattr(theirs, name)), strict=True):
+        for a, b in zip(
+            jax.tree.leaves(getattr(ours, name)),
+            jax.tree.leaves(getattr(theirs, name)),
+            strict=True,
+        ):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=2e-5, err_msg=f"{name} {where}")
 
 
@@ -96,17 +127,27 @@ def compare(monkeypatch, every, pieces=(1, 7, 192)):
 
 
 SOME = [  # the rest takes minutes, because JAX compiles every one of them
-    ((1, 1), "always_on", "data"), ((3, 5), "two_term", "data"), ((3, 5), "isd", "persistent"), ((17, 9), "always_on", "persistent"),
-    ((17, 9), "two_term", "random"), ((130, 70), "always_on", "carry"),
-]  # fmt: skip
+    ((1, 1), "always_on", "data"),
+    ((3, 5), "two_term", "data"),
+    ((3, 5), "isd", "persistent"),
+    ((17, 9), "always_on", "persistent"),
+    ((17, 9), "two_term", "random"),
+    ((130, 70), "always_on", "carry"),
+]
 ALL = [(size, e, s) for size in SIZES for e in ESTIMATORS for s in STARTS]
 
 
 @pytest.mark.parametrize(
-    ("size", "estimator", "start"), [pytest.param(*c, id="-".join(map(str, c)), marks=[] if c in SOME else pytest.mark.slow) for c in ALL]
+    ("size", "estimator", "start"),
+    [
+        pytest.param(*c, id="-".join(map(str, c)), marks=[] if c in SOME else pytest.mark.slow)
+        for c in ALL
+    ],
 )
 def test_same_states_and_parameters(monkeypatch, size, estimator, start):
-    """Every process x estimator x start of the negative phase, odd sizes included; the numbers are the JAX engine's."""
+    """Every process x estimator x start of the negative phase, odd sizes included; the numbers are
+    the JAX engine's.
+    """
     compare(monkeypatch, experiment(size, estimator, start))
 
 
@@ -115,12 +156,19 @@ def test_without_visible_bias(monkeypatch):
     compare(monkeypatch, every, (20,))
 
 
-SOME_MACHINES = [("sequential", "always_on", "random"), ("sequential", "isd", "persistent"), ("chequerboard", "two_term", "data")]
-ALL_MACHINES = [(w, e, s) for w in ("sequential", "chequerboard") for e in ESTIMATORS for s in STARTS]
+SOME_MACHINES = [
+    ("sequential", "always_on", "random"),
+    ("sequential", "isd", "persistent"),
+    ("chequerboard", "two_term", "data"),
+]
+ALL_MACHINES = [
+    (w, e, s) for w in ("sequential", "chequerboard") for e in ESTIMATORS for s in STARTS
+]
 
 
 @pytest.mark.parametrize(
-    ("sweep", "estimator", "start"), [pytest.param(*c, marks=[] if c in SOME_MACHINES else pytest.mark.slow) for c in ALL_MACHINES]
+    ("sweep", "estimator", "start"),
+    [pytest.param(*c, marks=[] if c in SOME_MACHINES else pytest.mark.slow) for c in ALL_MACHINES],
 )
 def test_boltzmann_machine(monkeypatch, sweep, estimator, start):
     """With lateral weights, and the JAX engine's numbers again."""

@@ -1,4 +1,6 @@
-"""Phase processes: what `tape` says is what `tick` sees; signs, lengths and probabilities against closed forms."""
+"""Phase processes: what `tape` says is what `tick` sees; signs, lengths and probabilities against
+closed forms.
+"""
 
 import equinox as eqx
 import jax
@@ -54,7 +56,9 @@ def check(process, seed, ticks=40):
 def test_tape_is_what_tick_sees_fixed(seed, b, plus, minus):
     told = check(Phases(Bernoulli(b), Fixed(plus), Fixed(minus)), seed)
     sign = np.asarray(told.sign)
-    assert np.array_equal(told.ticks, np.where(sign > 0, plus, minus)) and np.array_equal(told.length, told.ticks)
+    assert np.array_equal(told.ticks, np.where(sign > 0, plus, minus)) and np.array_equal(
+        told.length, told.ticks
+    )
     assert np.allclose(told.prob, np.where(sign > 0, b, 1 - b), atol=1e-6)
 
 
@@ -67,7 +71,9 @@ def test_tape_is_what_tick_sees_geometric(seed, b, plus, minus):
 @given(seeds, lengths, means)
 def test_tape_is_what_tick_sees_alternating(seed, plus, minus):
     told = check(Phases(Alternating(), Fixed(plus), Geometric(minus)), seed)
-    assert np.array_equal(told.sign, np.resize([1, -1], len(told.sign))) and (told.prob == 0.5).all()
+    assert (
+        np.array_equal(told.sign, np.resize([1, -1], len(told.sign))) and (told.prob == 0.5).all()
+    )
 
 
 def test_a_later_stretch_of_tape_is_the_same_tape():
@@ -87,8 +93,12 @@ def test_share_of_positive_phases(b):
 
 @pytest.mark.parametrize("tau", [1.0, 1.5, 4.0, 50.0])
 def test_geometric_lengths(tau):
-    """P(T = k) = (1 - 1/tau)^(k-1) / tau: chi-square over 1, 2, ... against SciPy's geom, p > 1e-4; E[T], E[T^2], E[T^3] by |z| < 4."""
-    drawn = np.asarray(tape(Phases(Bernoulli(0.5), Geometric(tau)), jax.random.key(2), 100_000).ticks).astype(float)
+    """P(T = k) = (1 - 1/tau)^(k-1) / tau: chi-square over 1, 2, ... against SciPy's geom, p > 1e-4;
+    E[T], E[T^2], E[T^3] by |z| < 4.
+    """
+    drawn = np.asarray(
+        tape(Phases(Bernoulli(0.5), Geometric(tau)), jax.random.key(2), 100_000).ticks
+    ).astype(float)
     if tau == 1:
         assert (drawn == 1).all()
         return
@@ -103,7 +113,9 @@ def test_geometric_lengths(tau):
 
 @given(probabilities, st.integers(1, 1000))
 def test_equal_lengths_have_exactly_that_mean(b, T):
-    """So that phases x mean length is a whole number of ticks, the same in every lane of a sweep over b."""
+    """So that phases x mean length is a whole number of ticks, the same in every lane of a sweep
+    over b.
+    """
     assert float(Phases(Bernoulli(b), Fixed(T)).mean_length) == T
     assert float(Phases(Alternating(), Fixed(T), Fixed(3 * T)).mean_length) == 2 * T
 
@@ -111,7 +123,10 @@ def test_equal_lengths_have_exactly_that_mean(b, T):
 def test_one_number_for_each_random_choice_of_a_lane():
     """A process draws from its own key: the length does not depend on b, nor the sign on tau."""
     key = jax.random.key(5)
-    one, two = tape(Phases(Bernoulli(0.3), Geometric(5)), key, 200), tape(Phases(Bernoulli(0.7), Geometric(5)), key, 200)
+    one, two = (
+        tape(Phases(Bernoulli(0.3), Geometric(5)), key, 200),
+        tape(Phases(Bernoulli(0.7), Geometric(5)), key, 200),
+    )
     assert np.array_equal(one.ticks, two.ticks)
     assert np.array_equal(one.sign, tape(Phases(Bernoulli(0.3), Geometric(50)), key, 200).sign)
     assert jnp.all(one.sign <= two.sign)

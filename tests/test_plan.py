@@ -1,4 +1,6 @@
-"""The planner: what it measures against exact numbers, what it advises against brute force, and its command."""
+"""The planner: what it measures against exact numbers, what it advises against brute force, and its
+command.
+"""
 
 import json
 
@@ -31,7 +33,9 @@ def run(rule, eta=0.05, method=METHOD, make=optax.sgd):
 
 
 def test_autocorrelation_of_known_processes():
-    """White noise: 1. AR(1) with coefficient r: (1 + r) / (1 - r), within 10 % from 160,000 values. Constant: 1."""
+    """White noise: 1. AR(1) with coefficient r: (1 + r) / (1 - r), within 10 % from 160,000 values.
+    Constant: 1.
+    """
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20_000, 8))
     assert integrated(autocovariance(x)) == pytest.approx(1, rel=0.1)
@@ -50,8 +54,10 @@ def exact_autocorrelation(chain):
 
 
 def test_mixing_of_a_slow_machine_against_its_transition_matrix():
-    """Autocorrelation time within 10 % (a window of five of its own lengths biases it by about 1 %); mean and transient with |z| < 4.
-    A phase of 200 ticks follows a positive one, which leaves the data, with probability b, else equilibrium (relaxation time 5)."""
+    """Autocorrelation time within 10 % (a window of five of its own lengths biases it by about 1
+    %); mean and transient with |z| < 4. A phase of 200 ticks follows a positive one, which leaves
+    the data, with probability b, else equilibrium (relaxation time 5).
+    """
     chain, b = rbm(SLOW, b=1e-9), 0.5
     m = mixing(run(aol(b, 200)), SLOW, -1.0)
     assert m.autocorrelation == pytest.approx(exact_autocorrelation(chain), rel=0.1)
@@ -73,15 +79,24 @@ def test_clamped_phases_of_an_rbm_have_no_memory():
 
 
 def test_advice_for_always_on_learning():
-    """b: minimum over a grid of the trace; tau: longer than the memory; eta: the tighter of its two limits; regime: said when left."""
+    """b: minimum over a grid of the trace; tau: longer than the memory; eta: the tighter of its two
+    limits; regime: said when left.
+    """
     advice = plan(run(aol(0.5, 200)), SLOW, bias=0.1, loss=0.05)
     grid = np.linspace(0.01, 0.99, 981)
     assert advice.b == pytest.approx(grid[np.argmin(trace_isd(advice.moments, grid))], abs=2e-3)
     assert advice.tau >= relaxation_time(rbm(SLOW).P)
-    assert advice.expected["transient_bias"] <= 0.1 + 1e-9 and advice.expected["feedback_bias"] <= 0.1 + 1e-9
+    assert (
+        advice.expected["transient_bias"] <= 0.1 + 1e-9
+        and advice.expected["feedback_bias"] <= 0.1 + 1e-9
+    )
     assert advice.expected["excess_loss"] <= 0.05 + 1e-9
-    assert max(advice.expected["feedback_bias"] / 0.1, advice.expected["excess_loss"] / 0.05) == pytest.approx(1)
-    assert "outside the regime" in advice.reasons["regime"] and "4.5" in advice.reasons["regime"]  # 1/sqrt(0.05)
+    assert max(
+        advice.expected["feedback_bias"] / 0.1, advice.expected["excess_loss"] / 0.05
+    ) == pytest.approx(1)
+    assert (
+        "outside the regime" in advice.reasons["regime"] and "4.5" in advice.reasons["regime"]
+    )  # 1/sqrt(0.05)
     assert all(word in str(advice) for word in ("b = ", "tau = ", "eta = ", "expected"))
     inside = plan(run(aol(0.5, 4)), SLOW)
     assert "inside the regime" in inside.reasons["regime"]
@@ -89,7 +104,9 @@ def test_advice_for_always_on_learning():
 
 @pytest.mark.slow
 def test_random_lengths_cost_variance():
-    """E[T^2] = 2 tau^2 - tau: the square of an always-on term about doubles, so C - |mu-|^2 grows and so does the trace."""
+    """E[T^2] = 2 tau^2 - tau: the square of an always-on term about doubles, so C - |mu-|^2 grows
+    and so does the trace.
+    """
     fixed, random = (plan(run(rule), SLOW) for rule in (aol(0.5, 100), aol_random(0.5, 100)))
     assert random.moments.C / random.moments.minus > 1.5 * fixed.moments.C / fixed.moments.minus
 
@@ -124,9 +141,16 @@ def command(capsys, *words):
 
 
 def test_command_on_a_run_and_on_words(tmp_path, capsys):
-    """The plan of a run's folder is that of its own rule and parameters; the same learner in words is trained first."""
+    """The plan of a run's folder is that of its own rule and parameters; the same learner in words
+    is trained first.
+    """
     words = ["rbm", "--data", "bas:2", "--hidden", 3, "--rule", "aol", "--length", 10]
-    assert command(capsys, "train", *words, "--phases", 300, "--seeds", 2, "--out", tmp_path / "run")[0] == 0
+    assert (
+        command(capsys, "train", *words, "--phases", 300, "--seeds", 2, "--out", tmp_path / "run")[
+            0
+        ]
+        == 0
+    )
     code, out, err = command(capsys, "plan", tmp_path / "run", "--lane", 1, "--json")
     advice = json.loads(out)
     assert code == 0 and 0 < advice["b"] < 1 and advice["tau"] >= 1 and advice["eta"] > 0
@@ -150,9 +174,18 @@ def test_command_refuses_in_one_line(words, why, capsys):
 
 
 def test_theory_command(tmp_path, capsys):
-    """The quickest part, whole: a figure, a table, and rows of which the printed slips fail and nothing else."""
+    """The quickest part, whole: a figure, a table, and rows of which the printed slips fail and
+    nothing else.
+    """
     code, out, _ = command(capsys, "theory", "lengths", "--out", tmp_path / "lengths", "--json")
     rows = json.loads(out)["rows"]
-    assert code == 0 and {p.name for p in (tmp_path / "lengths").iterdir()} == {"lengths.png", "lengths.svg", "lengths.csv"}
-    assert all(row["passed"] == ("as printed" not in row["statement"]) for row in rows) and len(rows) == 10
+    assert code == 0 and {p.name for p in (tmp_path / "lengths").iterdir()} == {
+        "lengths.png",
+        "lengths.svg",
+        "lengths.csv",
+    }
+    assert (
+        all(row["passed"] == ("as printed" not in row["statement"]) for row in rows)
+        and len(rows) == 10
+    )
     assert command(capsys, "theory", "lengths", "--out", tmp_path / "lengths")[0] == 2

@@ -1,4 +1,6 @@
-"""What is drawn is what was recorded: the numbers in the axes against NumPy's own mean and standard deviation."""
+"""What is drawn is what was recorded: the numbers in the axes against NumPy's own mean and standard
+deviation.
+"""
 
 import json
 
@@ -22,7 +24,10 @@ def made_up(seeds=3, records=4, b=None, metrics=("nll",)):
     values = {name: (dims, rng.random(shape)) for name in metrics}
     coords = {"seed": np.arange(seeds)} | ({"b": list(b)} if b else {})
     lanes = {"diverged_at": (dims[:-1], np.full(shape[:-1], -1))}
-    weights = {"params.W": (("seed", "v", "h"), rng.normal(size=(seeds, 6, 2))), "params.a": (("seed", "v"), np.zeros((seeds, 6)))}
+    weights = {
+        "params.W": (("seed", "v", "h"), rng.normal(size=(seeds, 6, 2))),
+        "params.a": (("seed", "v"), np.zeros((seeds, 6))),
+    }
     attrs = {"metrics": json.dumps(metrics), "config": "{}"}
     return Record(xr.Dataset(clocks | values | lanes | ({} if b else weights), coords, attrs))
 
@@ -43,7 +48,11 @@ def test_curves_are_mean_and_sd_against_the_clock(clock, last):
 def test_several_records_and_settings_share_the_axes_given():
     ax = plot.axes()
     assert plot.curves({"one": made_up(), "two": made_up(b=[0.25, 0.5])}, ax=ax) is ax
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two, b = 0.25", "two, b = 0.5"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "one",
+        "two, b = 0.25",
+        "two, b = 0.5",
+    ]
     assert [line.get_color() for line in ax.lines] == list(plot.PALETTE[:3])
 
 
@@ -56,7 +65,10 @@ def test_diverged_seeds_are_left_out_of_the_mean():
 def test_errors_are_shown_in_per_cent():
     record = made_up(metrics=("test_error",))
     ax = plot.curves(record)
-    assert np.allclose(ax.lines[0].get_ydata(), 100 * record["test_error"].values.mean(0)) and ax.get_ylabel() == "test error (%)"
+    assert (
+        np.allclose(ax.lines[0].get_ydata(), 100 * record["test_error"].values.mean(0))
+        and ax.get_ylabel() == "test error (%)"
+    )
 
 
 def test_against_a_swept_dimension():
@@ -71,7 +83,13 @@ def test_against_a_swept_dimension():
 
 def test_tiles_put_every_pixel_where_it_belongs():
     canvas = plot.tiles(np.arange(12).reshape(3, 4), columns=2)
-    expected = [[0, 1, np.nan, 4, 5], [2, 3, np.nan, 6, 7], [np.nan] * 5, [8, 9, np.nan, np.nan, np.nan], [10, 11, np.nan, np.nan, np.nan]]
+    expected = [
+        [0, 1, np.nan, 4, 5],
+        [2, 3, np.nan, 6, 7],
+        [np.nan] * 5,
+        [8, 9, np.nan, np.nan, np.nan],
+        [10, 11, np.nan, np.nan, np.nan],
+    ]
     assert np.array_equal(canvas, np.array(expected, float), equal_nan=True)
     assert plot.tiles(np.zeros((1, 6)), (2, 3)).shape == (2, 3) and plot.picture_shape(6) == (1, 6)
     for rows, shape in ((np.zeros((2, 4)), (3, 2)), (np.zeros((0, 4)), None), (np.zeros(4), None)):
@@ -104,7 +122,10 @@ def test_bad_requests_get_a_sentence(tmp_path):
 
 def test_a_figure_is_written_whole_and_twice_alike(tmp_path):
     for kind in ("svg", "png", "pdf"):
-        first, second = (plot.save(plot.curves(made_up()), tmp_path / f"{i}.{kind}").read_bytes() for i in range(2))
+        first, second = (
+            plot.save(plot.curves(made_up()), tmp_path / f"{i}.{kind}").read_bytes()
+            for i in range(2)
+        )
         assert first == second and len(first) > 1000
     assert len(list(tmp_path.iterdir())) == 6
 
@@ -113,5 +134,13 @@ def test_pyplot_is_left_alone():
     import subprocess
     import sys
 
-    code = "import sys, numpy; from flexphase import plot; plot.pictures(numpy.eye(4)); print('matplotlib.pyplot' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
+    code = (
+        "import sys, numpy; from flexphase import plot; plot.pictures(numpy.eye(4)); "
+        "print('matplotlib.pyplot' in sys.modules)"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "False"
+    )

@@ -1,4 +1,6 @@
-"""RBM: formulas against enumeration and autodiff, samplers against enumerated distributions, CD-1 and ISD against exact expectations."""
+"""RBM: formulas against enumeration and autodiff, samplers against enumerated distributions, CD-1
+and ISD against exact expectations.
+"""
 
 import itertools
 
@@ -25,7 +27,11 @@ DATA = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1], [0, 0, 1]], np.float32)
 @pytest.fixture(scope="module")
 def params():
     k_w, k_a, k_c = jax.random.split(jax.random.key(3), 3)
-    return Params(jax.random.normal(k_w, (V, H)), 0.5 * jax.random.normal(k_a, (V,)), 0.5 * jax.random.normal(k_c, (H,)))
+    return Params(
+        jax.random.normal(k_w, (V, H)),
+        0.5 * jax.random.normal(k_a, (V,)),
+        0.5 * jax.random.normal(k_c, (H,)),
+    )
 
 
 def joint(params):
@@ -39,7 +45,9 @@ def test_free_energy_and_conditionals_are_sums_over_the_joint(params):
     p, v, h = joint(params)
     f = np.asarray(free_energy(params, jnp.asarray(v)))
     assert np.allclose(np.exp(-f - float(log_z(params))), p.sum(1), atol=1e-6)
-    assert np.allclose(p_hidden(params, jnp.asarray(v)), (p @ h) / p.sum(1, keepdims=True), atol=1e-6)
+    assert np.allclose(
+        p_hidden(params, jnp.asarray(v)), (p @ h) / p.sum(1, keepdims=True), atol=1e-6
+    )
     assert np.allclose(p_visible(params, jnp.asarray(h)), (p.T @ v) / p.sum(0)[:, None], atol=1e-6)
     assert np.allclose(p_hidden(params, jnp.asarray(v[3])), p_hidden(params, jnp.asarray(v))[3])
 
@@ -47,7 +55,9 @@ def test_free_energy_and_conditionals_are_sums_over_the_joint(params):
 @pytest.mark.parametrize("visible_bias", [True, False])
 def test_grad_is_autodiff_of_the_energy(params, visible_bias):
     rbm = RBM(V, H, visible_bias=visible_bias)
-    z = rbm.init(jax.random.key(5))[1]._replace(v=jnp.array([1.0, 0.0, 1.0]), h=jnp.array([1.0, 0.0]))
+    z = rbm.init(jax.random.key(5))[1]._replace(
+        v=jnp.array([1.0, 0.0, 1.0]), h=jnp.array([1.0, 0.0])
+    )
     expected = jax.grad(energy)(params, z.v, z.h)
     for sign in (1.0, -1.0):
         g = rbm.grad(params, z, z.v, jnp.float32(sign))
@@ -65,7 +75,9 @@ def test_gibbs_samples_have_the_enumerated_distribution(params):
 def test_partially_clamped_samples_have_the_conditional_distribution(params):
     """v_1 is held at 1: chi-square of (v_0, v_2) against p(v_0, v_2 | v_1 = 1), p > 1e-4."""
     x, held = jnp.array([0.0, 1.0, 0.0]), jnp.array([False, True, False])
-    v = np.asarray(sample(RBM(V, H), jax.random.key(1), params, rows=8000, steps=60, x=x, clamped=held))
+    v = np.asarray(
+        sample(RBM(V, H), jax.random.key(1), params, rows=8000, steps=60, x=x, clamped=held)
+    )
     assert (v[:, 1] == 1).all()
     p, every, _ = joint(params)
     conditional = p.sum(1) * every[:, 1]
@@ -73,12 +85,16 @@ def test_partially_clamped_samples_have_the_conditional_distribution(params):
     expected = conditional[every[:, 1] == 1] / conditional.sum()
     assert stats.chisquare(seen, 8000 * expected).pvalue > 1e-4
     rows = jnp.asarray(np.resize(DATA, (50, V)))
-    all_held = sample(RBM(V, H), jax.random.key(1), params, rows=50, steps=3, x=rows, clamped=jnp.ones(V, bool))
+    all_held = sample(
+        RBM(V, H), jax.random.key(1), params, rows=50, steps=3, x=rows, clamped=jnp.ones(V, bool)
+    )
     assert np.array_equal(all_held, rows)
 
 
 def after_cd1(rbm, params, lanes):
-    """States after the positive and after the negative tick of CD-1, in many lanes, with a learning rate of 0."""
+    """States after the positive and after the negative tick of CD-1, in many lanes, with a learning
+    rate of 0.
+    """
     run = Run(rbm, *cd(1), Rows(DATA), Optimiser(0.0))
 
     @jax.jit
@@ -92,7 +108,9 @@ def after_cd1(rbm, params, lanes):
 
 @pytest.mark.parametrize("start", ["carry", "data"])
 def test_cd1_statistics_have_their_exact_expectation(params, start):
-    """E[v h] after one clamped step and after one free step, summed over v0 -> h0 -> v1 -> h1. 40,000 lanes, |z| < 4.5 for each entry."""
+    """E[v h] after one clamped step and after one free step, summed over v0 -> h0 -> v1 -> h1.
+    40,000 lanes, |z| < 4.5 for each entry.
+    """
     lanes = 40_000
     positive, negative = after_cd1(RBM(V, H, negative_start=start), params, lanes)
     h_given = np.asarray(p_hidden(params, jnp.asarray(DATA)), float)
@@ -101,21 +119,32 @@ def test_cd1_statistics_have_their_exact_expectation(params, start):
     v1 = np.asarray(states(V), float)
     p_h0 = np.mean([np.prod(np.where(h0 == 1, p, 1 - p), axis=1) for p in h_given], axis=0)
     p_v = np.asarray(p_visible(params, jnp.asarray(h0, jnp.float32)), float)
-    p_v1 = sum(weight * np.prod(np.where(v1 == 1, p, 1 - p), axis=1) for weight, p in zip(p_h0, p_v, strict=True))
-    minus = np.einsum("s,si,sj->ij", p_v1, v1, np.asarray(p_hidden(params, jnp.asarray(v1, jnp.float32)), float))
+    p_v1 = sum(
+        weight * np.prod(np.where(v1 == 1, p, 1 - p), axis=1)
+        for weight, p in zip(p_h0, p_v, strict=True)
+    )
+    minus = np.einsum(
+        "s,si,sj->ij", p_v1, v1, np.asarray(p_hidden(params, jnp.asarray(v1, jnp.float32)), float)
+    )
     for z, exact in ((positive.z, plus), (negative.z, minus)):
         mean = np.einsum("li,lj->ij", np.asarray(z.v, float), np.asarray(z.h, float)) / lanes
         assert np.all(np.abs(mean - exact) / np.sqrt(exact * (1 - exact) / lanes) < 4.5)
 
 
 def test_negative_starts():
-    """Where a negative phase begins: the carried state, the data, the end of the last negative phase, or noise."""
+    """Where a negative phase begins: the carried state, the data, the end of the last negative
+    phase, or noise.
+    """
     x = jnp.array([1.0, 1.0, 0.0])
     key, minus, plus = jax.random.key(0), jnp.float32(-1), jnp.float32(1)
     for start in ("carry", "data", "persistent", "random"):
         rbm = RBM(V, H, negative_start=start)
         zero, z = rbm.init(key)
-        z = z._replace(v=jnp.zeros(V), h=jnp.zeros(H), chain=(jnp.ones(V), jnp.ones(H)) if start == "persistent" else ())
+        z = z._replace(
+            v=jnp.zeros(V),
+            h=jnp.zeros(H),
+            chain=(jnp.ones(V), jnp.ones(H)) if start == "persistent" else (),
+        )
         begin = [rbm.enter(k, zero, z, x, minus) for k in jax.random.split(key, 20)]
         assert jax.tree.all(jax.tree.map(np.array_equal, rbm.enter(key, zero, z, x, plus), z))
         if start in ("carry", "persistent"):
@@ -130,17 +159,23 @@ def test_negative_starts():
     after_plus = rbm.step(key, params, z, x, plus)
     assert jax.tree.all(jax.tree.map(np.array_equal, after_plus.chain, z.chain))
     after_minus = rbm.step(key, params, after_plus, x, minus)
-    assert np.array_equal(after_minus.chain[0], after_minus.v) and np.array_equal(after_minus.chain[1], after_minus.h)
+    assert np.array_equal(after_minus.chain[0], after_minus.v) and np.array_equal(
+        after_minus.chain[1], after_minus.h
+    )
 
 
 @pytest.mark.parametrize("b", [0.2, 0.5, 0.8])
 def test_isd_is_unbiased_for_every_b(params, b):
-    """Proposition 1: the mean of one ISD update against autodiff of the exact mean NLL, 20,000 lanes, |z| < 4.5 for every parameter.
+    """Proposition 1: the mean of one ISD update against autodiff of the exact mean NLL, 20,000
+    lanes, |z| < 4.5 for every parameter.
 
-    A phase has 40 sweeps; the second eigenvalue of a sweep of this model is below 0.5, so that the chain's own bias is below 1e-12.
+    A phase has 40 sweeps; the second eigenvalue of a sweep of this model is below 0.5, so that the
+    chain's own bias is below 1e-12.
     """
     p = joint(params)[0]
-    sweep = ((p / p.sum(1, keepdims=True))[:, :, None] * (p / p.sum(0))[None].transpose(0, 2, 1)).sum(1)  # v -> h -> v'
+    sweep = (
+        (p / p.sum(1, keepdims=True))[:, :, None] * (p / p.sum(0))[None].transpose(0, 2, 1)
+    ).sum(1)  # v -> h -> v'
     assert np.sort(np.abs(np.linalg.eigvals(sweep)))[-2] < 0.5
 
     def mean_nll(theta):
@@ -148,12 +183,20 @@ def test_isd_is_unbiased_for_every_b(params, b):
 
     exact = jax.grad(mean_nll)(params)
     lanes, T = 20_000, 40
-    run = Run(RBM(V, H, negative_start="random"), Phases(Bernoulli(b), Fixed(T)), estimators.isd, Rows(DATA), Optimiser(1.0))
+    run = Run(
+        RBM(V, H, negative_start="random"),
+        Phases(Bernoulli(b), Fixed(T)),
+        estimators.isd,
+        Rows(DATA),
+        Optimiser(1.0),
+    )
 
     @jax.jit
     @jax.vmap
     def update(key):
-        s = jax.lax.fori_loop(0, T, lambda _, s: tick(run, s), init(run, key)._replace(params=params))
+        s = jax.lax.fori_loop(
+            0, T, lambda _, s: tick(run, s), init(run, key)._replace(params=params)
+        )
         return jax.tree.map(lambda old, new: old - new, params, s.params), s.updates
 
     steps, updates = update(jax.random.split(jax.random.key(11), lanes))

@@ -16,7 +16,9 @@ def test_the_example_prints_the_number_that_is_stated(tmp_path, capsys, monkeypa
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {})
     printed = float(capsys.readouterr().out.split()[0])
-    assert printed == pytest.approx(stated, abs=3 * one_seed / 8**0.5)  # three standard errors of the mean of eight seeds
+    assert printed == pytest.approx(
+        stated, abs=3 * one_seed / 8**0.5
+    )  # three standard errors of the mean of eight seeds
     assert (tmp_path / "aol.png").stat().st_size > 10_000
 
 
@@ -25,7 +27,11 @@ def test_the_commands_shown_are_words_that_the_parser_knows():
 
     from flexphase.cli import parser
 
-    shown = [shlex.split(line[2:], comments=True) for line in README.splitlines() if line.startswith("$ flexphase ")]
+    shown = [
+        shlex.split(line[2:], comments=True)
+        for line in README.splitlines()
+        if line.startswith("$ flexphase ")
+    ]
     assert len(shown) >= 4
     for words in shown:
         parser().parse_args(words[1:])

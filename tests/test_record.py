@@ -28,21 +28,52 @@ def a_run(b, eta=0.1):
 
 @pytest.fixture(scope="module")
 def record():
-    return train(grid(a_run, b=[0.3, 0.6], eta=[0.1, 0.2]), ticks=40, seeds=3, seed=5, records=4, metrics={"nll": NLL(ROWS)})
+    return train(
+        grid(a_run, b=[0.3, 0.6], eta=[0.1, 0.2]),
+        ticks=40,
+        seeds=3,
+        seed=5,
+        records=4,
+        metrics={"nll": NLL(ROWS)},
+    )
 
 
 def test_dimensions_clocks_parameters_and_provenance(record):
     assert dict(record["nll"].sizes) == {"b": 2, "eta": 2, "seed": 3, "record": 5}
     assert record["seed"].values.tolist() == [5, 6, 7] and record["b"].values.tolist() == [0.3, 0.6]
     assert record["ticks"].isel(b=0, eta=0, seed=0).values.tolist() == [0, 10, 20, 30, 40]
-    assert (record["phases"].isel(record=-1) == 8).all() and (record["updates"] == record["ticks"]).all()
-    assert {name: value.shape for name, value in record.params.items()} == {"W": (2, 2, 3, 4, 3), "a": (2, 2, 3, 4), "c": (2, 2, 3, 3)}
+    assert (record["phases"].isel(record=-1) == 8).all() and (
+        record["updates"] == record["ticks"]
+    ).all()
+    assert {name: value.shape for name, value in record.params.items()} == {
+        "W": (2, 2, 3, 4, 3),
+        "a": (2, 2, 3, 4),
+        "c": (2, 2, 3, 3),
+    }
     run = record.config["run"]
-    assert run["method"] == {"kind": "RBM", "visible": 4, "hidden": 3, "visible_bias": True, "negative_start": "carry", "scale": 0.01}
-    assert run["process"]["selection"]["b"] == [0.3] * 6 + [0.6] * 6 and run["optimiser"]["eta"] == ([0.1] * 3 + [0.2] * 3) * 2
-    assert record.config["dims"]["seed"] == [5, 6, 7] and record.config["ticks"] == 40 and record.config["engine"] == "jax"
+    assert run["method"] == {
+        "kind": "RBM",
+        "visible": 4,
+        "hidden": 3,
+        "visible_bias": True,
+        "negative_start": "carry",
+        "scale": 0.01,
+    }
+    assert (
+        run["process"]["selection"]["b"] == [0.3] * 6 + [0.6] * 6
+        and run["optimiser"]["eta"] == ([0.1] * 3 + [0.2] * 3) * 2
+    )
+    assert (
+        record.config["dims"]["seed"] == [5, 6, 7]
+        and record.config["ticks"] == 40
+        and record.config["engine"] == "jax"
+    )
     assert {"python", "jax", "equinox", "numpy"} <= set(json.loads(record.attrs["versions"]))
-    assert record.attrs["seconds"] > 0 and record.attrs["metric_seconds"] > 0 and record.attrs["interrupted"] == 0
+    assert (
+        record.attrs["seconds"] > 0
+        and record.attrs["metric_seconds"] > 0
+        and record.attrs["interrupted"] == 0
+    )
 
 
 def test_the_metric_belongs_to_the_parameters(record):
@@ -62,9 +93,23 @@ def test_saved_and_loaded(record, tmp_path):
 
 def test_tidy_table(record):
     table = record.to_dataframe()
-    assert len(table) == 2 * 2 * 3 * 5 and set(table) == {"b", "eta", "seed", "record", "ticks", "phases", "updates", "nll"}
-    row = table[(table.b == 0.6) & (table.eta == 0.1) & (table.seed == 6) & (table.record == 3)].iloc[0]
-    assert row.nll == float(record["nll"].sel(b=0.6, eta=0.1, seed=6).isel(record=3)) and row.ticks == 30
+    assert len(table) == 2 * 2 * 3 * 5 and set(table) == {
+        "b",
+        "eta",
+        "seed",
+        "record",
+        "ticks",
+        "phases",
+        "updates",
+        "nll",
+    }
+    row = table[
+        (table.b == 0.6) & (table.eta == 0.1) & (table.seed == 6) & (table.record == 3)
+    ].iloc[0]
+    assert (
+        row.nll == float(record["nll"].sel(b=0.6, eta=0.1, seed=6).isel(record=3))
+        and row.ticks == 30
+    )
 
 
 def test_files_that_are_no_records(tmp_path):
@@ -79,7 +124,15 @@ def test_files_that_are_no_records(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "damage", [{"config": "{}"}, {"config": "{"}, {"metrics": '["gone"]'}, {"metrics": "3"}, {"seconds": None}], ids=str
+    "damage",
+    [
+        {"config": "{}"},
+        {"config": "{"},
+        {"metrics": '["gone"]'},
+        {"metrics": "3"},
+        {"seconds": None},
+    ],
+    ids=str,
 )
 def test_damaged_records(record, damage, tmp_path):
     dataset = record.dataset.copy()
@@ -109,7 +162,11 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
 def test_descriptions_are_json_and_tell_settings_apart():
     """Floats as they were written, partial functions by their arguments, large arrays by a digest."""
     described = describe(Optimiser(1e-10, functools.partial(optax.sgd, momentum=0.9)))
-    assert described["eta"] == 1e-10 and described["make"]["keywords"] == {"momentum": 0.9} and described["make"]["func"].endswith("sgd")
+    assert (
+        described["eta"] == 1e-10
+        and described["make"]["keywords"] == {"momentum": 0.9}
+        and described["make"]["func"].endswith("sgd")
+    )
     big, other = np.zeros((20, 20)), np.zeros((20, 20))
     other[3, 3] = 1
     assert describe(big) == describe(big.copy()) != describe(other)
@@ -119,7 +176,9 @@ def test_descriptions_are_json_and_tell_settings_apart():
 def test_a_dear_metric_is_taken_at_the_end_only():
     dear = AtEnd(lambda p: p.W.sum() * 0, lambda p: p.W.sum() * 0 + 1)
     record = train(a_run(0.5), phases=10, records=3, metrics={"dear": dear})
-    assert np.array_equal(record["dear"], [[0, 0, 0, 0]]) and record.final() == 1  # by construction: 0 along the way, 1 at the end
+    assert (
+        np.array_equal(record["dear"], [[0, 0, 0, 0]]) and record.final() == 1
+    )  # by construction: 0 along the way, 1 at the end
     assert finals("", record, None)[0]["mean"] == 1  # in the table of `flexphase plot`, too
 
 
@@ -129,11 +188,20 @@ class Interrupts(OverLanes):
 
 
 def test_ctrl_c_during_a_dear_metric_keeps_the_record():
-    record = train(a_run(0.5), phases=10, records=3, metrics={"dear": AtEnd(lambda p: p.W.sum(), Interrupts())})
-    assert record.attrs["interrupted"] == 1 and record.final() == record["dear"][0, -1] and record["dear"].sizes["record"] == 4
+    record = train(
+        a_run(0.5), phases=10, records=3, metrics={"dear": AtEnd(lambda p: p.W.sum(), Interrupts())}
+    )
+    assert (
+        record.attrs["interrupted"] == 1
+        and record.final() == record["dear"][0, -1]
+        and record["dear"].sizes["record"] == 4
+    )
 
 
-@pytest.mark.parametrize("metric", ["ticks", "record", "diverged_at", "params.W", "final.nll", "seed", "b", "a/b", "", "."])
+@pytest.mark.parametrize(
+    "metric",
+    ["ticks", "record", "diverged_at", "params.W", "final.nll", "seed", "b", "a/b", "", "."],
+)
 def test_a_metric_that_no_record_could_hold_is_refused_before_training(metric):
     with pytest.raises(ValueError, match="cannot name an axis or a metric"):
         train(grid(a_run, b=[0.3, 0.6]), ticks=4, metrics={metric: NLL(ROWS)}, progress=pytest.fail)

@@ -1,4 +1,6 @@
-"""The page in a real browser: no error, curves that respond, nothing wider than a phone. Chromium and its driver come from the system."""
+"""The page in a real browser: no error, curves that respond, nothing wider than a phone. Chromium
+and its driver come from the system.
+"""
 
 import json
 import re
@@ -17,15 +19,34 @@ from flexphase.report.panels import Panel, Series, points, star, table
 X = np.linspace(0, 1e6, 60)
 SHOWN = Shown(
     [
-        Panel("A  over </script> steps", "updates", "NLL (nats)", [
-            star(Series("CD-100", X, 350 * np.exp(-X / 3e5) + 110, np.full(60, 8.0), 0), 5e5),
-            Series("ISD", X, 340 * np.exp(-X / 5e5) + 120, np.where(X > 9e5, np.nan, 12.0), 1, at=4e5),
-        ]),
-        Panel("B", "b", "trace", [points("AoL", [0.2, 0.5, 0.8], [[3, 4], [1, 2], [5, 7]], colour=2)], logy=True, shade=[(0.3, 0.4)]),
+        Panel(
+            "A  over </script> steps",
+            "updates",
+            "NLL (nats)",
+            [
+                star(Series("CD-100", X, 350 * np.exp(-X / 3e5) + 110, np.full(60, 8.0), 0), 5e5),
+                Series(
+                    "ISD",
+                    X,
+                    340 * np.exp(-X / 5e5) + 120,
+                    np.where(X > 9e5, np.nan, 12.0),
+                    1,
+                    at=4e5,
+                ),
+            ],
+        ),
+        Panel(
+            "B",
+            "b",
+            "trace",
+            [points("AoL", [0.2, 0.5, 0.8], [[3, 4], [1, 2], [5, 7]], colour=2)],
+            logy=True,
+            shade=[(0.3, 0.4)],
+        ),
     ],
     [Claim("Fine <b>words</b>.", "1 & 2", "pass", "a test"), Claim("No.", "3", "fail", "a test")],
     ["A remark."],
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +65,14 @@ def html(tmp_path_factory):
         {"time": "1 s"},
     )
     path = folder / "report.html"
-    path.write_text(page("Test", "flexphase reproduce all", {"machine": "x" * 200}, [entry, entry._replace(name="two")]))
+    path.write_text(
+        page(
+            "Test",
+            "flexphase reproduce all",
+            {"machine": "x" * 200},
+            [entry, entry._replace(name="two")],
+        )
+    )
     return path
 
 
@@ -80,7 +108,9 @@ def browser(tmp_path_factory):
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not chromium or not driver:
-        pytest.skip("chromium and chromedriver are not installed (apt-get install chromium chromium-driver)")
+        pytest.skip(
+            "chromium and chromedriver are not installed (apt-get install chromium chromium-driver)"
+        )
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -101,7 +131,10 @@ def browser(tmp_path_factory):
 
 def opened(browser, html: Path, width: int = 1200, scheme: str = "light"):
     """The page at a width and in a colour scheme."""
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
+    )
     size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.get(html.as_uri())
@@ -109,7 +142,9 @@ def opened(browser, html: Path, width: int = 1200, scheme: str = "light"):
 
 
 def view(browser, i: int = 0):
-    return json.loads(browser.execute_script(f"return document.querySelectorAll('canvas')[{i}].dataset.view"))
+    return json.loads(
+        browser.execute_script(f"return document.querySelectorAll('canvas')[{i}].dataset.view")
+    )
 
 
 @pytest.mark.parametrize("width", [390, 1200])
@@ -121,10 +156,18 @@ def test_no_error_and_nothing_sticks_out(browser, html, width, scheme):
     assert page.execute_script("return document.querySelectorAll('canvas').length") == 4
     size = page.execute_script("return getComputedStyle(document.body).fontSize")
     assert float(size[:-2]) >= 16
-    dark = page.execute_script("return getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    dark = (
+        page.execute_script("return getComputedStyle(document.body).backgroundColor")
+        != "rgb(255, 255, 255)"
+    )
     assert dark == (scheme == "dark")
-    assert page.execute_script("return document.images[0].complete && document.images[0].naturalWidth > 0")
-    inked = "const c = document.querySelector('canvas'); return new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
+    assert page.execute_script(
+        "return document.images[0].complete && document.images[0].naturalWidth > 0"
+    )
+    inked = (
+        "const c = document.querySelector('canvas'); return new "
+        "Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
+    )
     assert page.execute_script(inked) > 20  # something is drawn
 
 
@@ -133,12 +176,17 @@ def test_curves_respond(browser, html):
     from selenium.webdriver.common.by import By
 
     page = opened(browser, html)
-    figure, canvas = page.find_element(By.CSS_SELECTOR, "figure.curve"), page.find_element(By.TAG_NAME, "canvas")
+    figure, canvas = (
+        page.find_element(By.CSS_SELECTOR, "figure.curve"),
+        page.find_element(By.TAG_NAME, "canvas"),
+    )
     page.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
     whole = view(page)
     assert whole["x"][0] <= 0 and whole["x"][1] >= 1e6
 
-    ActionChains(page).move_to_element_with_offset(canvas, -50, -50).click_and_hold().move_by_offset(100, 80).release().perform()
+    ActionChains(page).move_to_element_with_offset(
+        canvas, -50, -50
+    ).click_and_hold().move_by_offset(100, 80).release().perform()
     boxed = view(page)
     assert whole["x"][0] < boxed["x"][0] < boxed["x"][1] < whole["x"][1]
     assert whole["y"][0] < boxed["y"][0] < boxed["y"][1] < whole["y"][1]
@@ -146,7 +194,9 @@ def test_curves_respond(browser, html):
     assert "CD-100" in readout and "±" in readout
 
     def button(words):
-        next(b for b in figure.find_elements(By.TAG_NAME, "button") if b.text.strip() == words).click()
+        next(
+            b for b in figure.find_elements(By.TAG_NAME, "button") if b.text.strip() == words
+        ).click()
 
     button("reset")
     assert view(page) == whole

@@ -12,7 +12,13 @@ from flexphase.experiments import FIGURES, figure, named, reproduce
 from flexphase.sweep import Local, RunFolder
 from flexphase.sweep.cells import chunks
 
-TOY = {"phases": 60, "seeds": 3, "bs": [0.2, 0.5, 0.8], "starts": ["carry", "persistent"], "moments": 8}
+TOY = {
+    "phases": 60,
+    "seeds": 3,
+    "bs": [0.2, 0.5, 0.8],
+    "starts": ["carry", "persistent"],
+    "moments": 8,
+}
 
 
 @pytest.fixture
@@ -25,15 +31,24 @@ def test_every_figure_plans_its_sweeps_at_both_sizes():
     assert named("all") == names
     for size in ("quick", "full"):
         own = reproduce.plan("all", size)
-        every = [chunk.name for sweeps in own.values() for sweep in sweeps.values() for chunk in chunks(sweep)]
+        every = [
+            chunk.name
+            for sweeps in own.values()
+            for sweep in sweeps.values()
+            for chunk in chunks(sweep)
+        ]
         assert len(every) == len(set(every))
-        assert json.loads(json.dumps(reproduce.configuration("all", size))) == reproduce.configuration("all", size)
+        assert json.loads(
+            json.dumps(reproduce.configuration("all", size))
+        ) == reproduce.configuration("all", size)
     with pytest.raises(ValueError, match="no figure 'fig9'"):
         named("fig9")
 
 
 def test_full_is_the_papers_size():
-    """Experimental Details: ten rates, 10^5 steps, CD-1 10^7; the budget in ticks follows from the lengths 100, 100 and 150."""
+    """Experimental Details: ten rates, 10^5 steps, CD-1 10^7; the budget in ticks follows from the
+    lengths 100, 100 and 150.
+    """
     cells = reproduce.plan("fig2", "full")["fig2_bas"]["bas"].cells
     ticks = {(c["name"], c["length"]): c["ticks"] for c in cells}
     assert ticks == {
@@ -57,29 +72,50 @@ def test_a_run_from_end_to_end_and_again(toy, tmp_path, capsys):
     for kind in ("png", "svg", "pdf", "csv", "nc"):
         assert (out / f"fig3.{kind}").stat().st_size > 500
     text = (out / "report.html").read_text()
-    for words in ("flexphase reproduce fig3 --quick --out", "robust for b from 0.2 to 0.8", "the authors&#x27; way", "seeds of b"):
+    for words in (
+        "flexphase reproduce fig3 --quick --out",
+        "robust for b from 0.2 to 0.8",
+        "the authors&#x27; way",
+        "seeds of b",
+    ):
         assert words in text
     with xr.open_dataset(out / "fig3.nc", engine="h5netcdf") as kept:
         assert kept.sizes["seed"] == 3
-        assert len(json.loads(kept.attrs["claims"])) == 9  # four for each of two rules, and the conjecture
+        assert (
+            len(json.loads(kept.attrs["claims"])) == 9
+        )  # four for each of two rules, and the conjecture
     before = {p: p.stat().st_mtime_ns for p in (out / "chunks").iterdir()}
 
     assert main(["reproduce", "fig3", "--out", str(out)]) == 2
     assert "already holds a run" in one_line(capsys)
     assert main(["reproduce", "fig3", "--out", str(out), "--resume"]) == 0
-    assert {p: p.stat().st_mtime_ns for p in (out / "chunks").iterdir()} == before  # nothing was computed twice
+    assert {
+        p: p.stat().st_mtime_ns for p in (out / "chunks").iterdir()
+    } == before  # nothing was computed twice
 
 
 @pytest.mark.slow
 def test_the_appendix_from_end_to_end(monkeypatch, tmp_path):
-    """Two sweeps in one figure: both are in its netCDF, and pictures are drawn where there are no curves."""
+    """Two sweeps in one figure: both are in its netCDF, and pictures are drawn where there are no
+    curves.
+    """
     raw_mnist()
-    monkeypatch.setitem(figure("appendix").SIZES, "quick", {"phases": 400, "seeds": 2, "bs": [0.3, 0.5, 0.7], "shown": 100, "records": 2})
+    monkeypatch.setitem(
+        figure("appendix").SIZES,
+        "quick",
+        {"phases": 400, "seeds": 2, "bs": [0.3, 0.5, 0.7], "shown": 100, "records": 2},
+    )
     assert main(["reproduce", "appendix", "--out", str(tmp_path / "run")]) == 0
     for group, lanes in ((None, (3, 2)), ("standard", (1, 1))):
-        with xr.open_dataset(tmp_path / "run" / "appendix.nc", engine="h5netcdf", group=group) as kept:
-            assert kept["final.free_energy_error"].shape == lanes and not any(str(name).startswith("params") for name in kept)
-    assert (tmp_path / "run" / "report.html").read_text().count("<canvas") == 2  # pictures are in the figure alone
+        with xr.open_dataset(
+            tmp_path / "run" / "appendix.nc", engine="h5netcdf", group=group
+        ) as kept:
+            assert kept["final.free_energy_error"].shape == lanes and not any(
+                str(name).startswith("params") for name in kept
+            )
+    assert (tmp_path / "run" / "report.html").read_text().count(
+        "<canvas"
+    ) == 2  # pictures are in the figure alone
 
 
 def one_line(capsys) -> str:
@@ -101,7 +137,9 @@ def one_line(capsys) -> str:
         (["fig3", "--workers", "two"], "invalid int value"),
     ],
 )
-def test_bad_options_are_one_line_and_touch_nothing(arguments, words, tmp_path, capsys, monkeypatch):
+def test_bad_options_are_one_line_and_touch_nothing(
+    arguments, words, tmp_path, capsys, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", *arguments]) == 2
     assert words in one_line(capsys)

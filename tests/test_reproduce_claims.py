@@ -1,4 +1,6 @@
-"""The tests behind the verdicts: pass, fail and unclear each where they must come, on made-up numbers with a known answer."""
+"""The tests behind the verdicts: pass, fail and unclear each where they must come, on made-up
+numbers with a known answer.
+"""
 
 import numpy as np
 import pytest
@@ -9,10 +11,15 @@ from flexphase.experiments import claims as c
 SPREAD = np.linspace(-1, 1, 10)
 
 
-@pytest.mark.parametrize(("shift", "verdict"), [(5.0, "pass"), (0.0, "unclear"), (-5.0, "fail"), (60.0, "fail")])
+@pytest.mark.parametrize(
+    ("shift", "verdict"), [(5.0, "pass"), (0.0, "unclear"), (-5.0, "fail"), (60.0, "fail")]
+)
 def test_slightly_worse(shift, verdict):
     """Of an improvement of 100, a gap of 5 is slight and one of 60 is not; sd 0.67."""
-    assert c.slightly_worse("", "a", 100 + shift + SPREAD, "b", 100 + SPREAD, untrained=200).verdict == verdict
+    assert (
+        c.slightly_worse("", "a", 100 + shift + SPREAD, "b", 100 + SPREAD, untrained=200).verdict
+        == verdict
+    )
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(10, "pass"), (1, "unclear"), (0.1, "fail")])
@@ -37,18 +44,29 @@ def test_robust(at_02, verdict):
     assert c.robust("", [0.1, 0.2, 0.5, 0.8], errors, untrained=200).verdict == verdict
 
 
-@pytest.mark.parametrize(("means", "verdict"), [((100, 105, 110), "pass"), ((110, 105, 100), "fail"), ((100, 100.1, 100), "unclear")])
+@pytest.mark.parametrize(
+    ("means", "verdict"),
+    [((100, 105, 110), "pass"), ((110, 105, 100), "fail"), ((100, 100.1, 100), "unclear")],
+)
 def test_best_is_below(means, verdict):
     assert c.best_is("", "below", [0.3, 0.5, 0.7], [m + SPREAD for m in means]).verdict == verdict
     opposite = {"pass": "fail", "fail": "pass", "unclear": "unclear"}[verdict]
     assert c.best_is("", "above", [0.3, 0.5, 0.7], [m + SPREAD for m in means]).verdict == opposite
 
 
-@pytest.mark.parametrize(("means", "verdict"), [((100, 90, 105), "pass"), ((105, 90, 100), "fail"), ((100, 90, 100), "unclear")])
+@pytest.mark.parametrize(
+    ("means", "verdict"),
+    [((100, 90, 105), "pass"), ((105, 90, 100), "fail"), ((100, 90, 100), "unclear")],
+)
 def test_leans_below(means, verdict):
     """The mirror image of 0.3 is 0.7; 0.5 has none, and plays no part."""
     noise = 0.1 * np.array([SPREAD, SPREAD, SPREAD[::-1]])
-    assert c.leans("", "below", [0.3, 0.5, 0.7], [m + s for m, s in zip(means, noise, strict=True)]).verdict == verdict
+    assert (
+        c.leans(
+            "", "below", [0.3, 0.5, 0.7], [m + s for m, s in zip(means, noise, strict=True)]
+        ).verdict
+        == verdict
+    )
 
 
 def test_shrinks_is_paired():
@@ -58,7 +76,9 @@ def test_shrinks_is_paired():
 
 
 def test_interval_of_the_gap_is_welchs():
-    """Closed form: mean difference -+ t(0.95, nu) * standard error, with equal variances and n = 10 each, nu = 18."""
+    """Closed form: mean difference -+ t(0.95, nu) * standard error, with equal variances and n = 10
+    each, nu = 18.
+    """
     low, high = c.gap(3 + SPREAD, SPREAD)
     half = stats.t.ppf(0.95, 18) * np.sqrt(2 * SPREAD.var(ddof=1) / 10)
     np.testing.assert_allclose([low, high], [3 - half, 3 + half])

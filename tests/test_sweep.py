@@ -12,7 +12,17 @@ from sweeping import BUILD, METRICS, same_bits, small
 
 from flexphase.api import Grid, train
 from flexphase.experiments import bas
-from flexphase.sweep import Local, RunFolder, Sweep, best, cells, collect, execute, learning_rates, pick
+from flexphase.sweep import (
+    Local,
+    RunFolder,
+    Sweep,
+    best,
+    cells,
+    collect,
+    execute,
+    learning_rates,
+    pick,
+)
 from flexphase.sweep.cells import chunks
 from flexphase.sweep.executors import ChunkError
 from flexphase.sweep.work import function
@@ -28,7 +38,10 @@ def test_cells_are_every_combination():
 
 axes = st.dictionaries(
     st.sampled_from(["name", "length", "eta", "b"]),
-    st.one_of(st.lists(st.integers(1, 9), min_size=1, max_size=3), st.lists(st.floats(0.1, 0.9), min_size=1, max_size=7)),
+    st.one_of(
+        st.lists(st.integers(1, 9), min_size=1, max_size=3),
+        st.lists(st.floats(0.1, 0.9), min_size=1, max_size=7),
+    ),
 )
 
 
@@ -37,8 +50,12 @@ def test_chunks_hold_every_lane_once_and_mix_real_numbers_only(axes, seeds, lane
     grid = cells(**axes, ticks=100)
     assert len(grid) == np.prod([len(axis) for axis in axes.values()], initial=1)
     plan = chunks(Sweep("s", BUILD, METRICS, grid, seeds, seed=3, lanes=lanes))
-    held = [(cell, seed) for c in plan for cell in c.cells for seed in range(c.seed, c.seed + c.seeds)]
-    assert sorted(held) == [(cell, seed) for cell in range(len(grid)) for seed in range(3, 3 + seeds)]
+    held = [
+        (cell, seed) for c in plan for cell in c.cells for seed in range(c.seed, c.seed + c.seeds)
+    ]
+    assert sorted(held) == [
+        (cell, seed) for cell in range(len(grid)) for seed in range(3, 3 + seeds)
+    ]
     assert len({c.name for c in plan}) == len(plan)
     for c in plan:
         assert len(c.cells) * c.seeds <= lanes
@@ -56,8 +73,12 @@ def test_learning_rates_are_equal_steps_on_a_log_scale():
 
 
 def test_best_takes_the_lowest_final_mean_and_no_diverged_cell():
-    nll = np.array([[[9, 5.0], [9, 5.2]], [[9, 4.0], [1, np.nan]], [[9, 4.5], [1, 5.1]], [[0, 6], [0, np.inf]]])
-    data = xr.Dataset({"nll": (("cell", "seed", "record"), nll)}, coords={"eta": ("cell", [0.1, 0.2, 0.3, 0.4])})
+    nll = np.array(
+        [[[9, 5.0], [9, 5.2]], [[9, 4.0], [1, np.nan]], [[9, 4.5], [1, 5.1]], [[0, 6], [0, np.inf]]]
+    )
+    data = xr.Dataset(
+        {"nll": (("cell", "seed", "record"), nll)}, coords={"eta": ("cell", [0.1, 0.2, 0.3, 0.4])}
+    )
     assert float(best(data, "nll").eta) == 0.3  # (4.5 + 5.1) / 2 = 4.8 < 5.1; the second has a NaN
     with pytest.raises(ValueError, match="search lower"):
         best(data.isel(cell=[1, 3]), "nll")
@@ -80,7 +101,9 @@ def reference(tmp_path_factory):
         seen = []
         execute([sweep], folder, Local(1), lambda running, finished: seen.append(finished))
         assert sorted(filter(None, seen)) == [c.name for c in chunks(sweep)]
-        assert sorted(p.name for p in (folder.path / "chunks").iterdir()) == [f"{c.name}.nc" for c in chunks(sweep)]
+        assert sorted(p.name for p in (folder.path / "chunks").iterdir()) == [
+            f"{c.name}.nc" for c in chunks(sweep)
+        ]
         execute([sweep], folder, Forbidden())  # nothing is left to do
         return collect(sweep, folder)
 
@@ -94,10 +117,19 @@ def test_a_sweep_is_what_train_gives_for_each_cell(reference):
     sweep = small()
     for i in (1, 5):
         cell = {k: v for k, v in sweep.cells[i].items() if k != "ticks"}
-        alone = train(Grid([bas.build(**cell)], {}), ticks=300, seeds=2, records=6, metrics=bas.metrics(), engine="jax")
+        alone = train(
+            Grid([bas.build(**cell)], {}),
+            ticks=300,
+            seeds=2,
+            records=6,
+            metrics=bas.metrics(),
+            engine="jax",
+        )
         for name in ("ticks", "phases", "updates", "params.W", "params.c"):
             np.testing.assert_array_equal(reference[name].values[i], alone[name].values)
-        np.testing.assert_allclose(reference["nll"].values[i], alone["nll"].values, rtol=2e-6)  # its sums depend on the width of the batch
+        np.testing.assert_allclose(
+            reference["nll"].values[i], alone["nll"].values, rtol=2e-6
+        )  # its sums depend on the width of the batch
         assert float(reference.eta[i]) == cell["eta"]
 
 
@@ -118,8 +150,13 @@ def test_the_compiled_engine_gives_the_same_bits_whatever_the_processes_and_thre
 
 
 def test_an_error_in_a_chunk_is_one_sentence(tmp_path):
-    bad = Sweep("bad", BUILD, METRICS, cells(name="isd", length=5, eta=0.1, b=1.5, ticks=10), seeds=1)
-    with RunFolder(tmp_path / "run", {}) as folder, pytest.raises(ChunkError, match="must lie strictly between 0 and 1"):
+    bad = Sweep(
+        "bad", BUILD, METRICS, cells(name="isd", length=5, eta=0.1, b=1.5, ticks=10), seeds=1
+    )
+    with (
+        RunFolder(tmp_path / "run", {}) as folder,
+        pytest.raises(ChunkError, match="must lie strictly between 0 and 1"),
+    ):
         execute([bad], folder, Local(1))
 
 
@@ -133,7 +170,10 @@ def listing(path):
 def test_a_second_process_is_refused(tmp_path):
     with RunFolder(tmp_path / "run", {"a": 1}):
         before = listing(tmp_path)
-        with pytest.raises(ValueError, match="another process is working"), RunFolder(tmp_path / "run", {"a": 1}, resume=True):
+        with (
+            pytest.raises(ValueError, match="another process is working"),
+            RunFolder(tmp_path / "run", {"a": 1}, resume=True),
+        ):
             pass
         assert listing(tmp_path) == before
     with RunFolder(tmp_path / "run", {"a": 1}, resume=True):
@@ -145,14 +185,20 @@ def test_another_configuration_version_or_folder_is_refused_untouched(tmp_path):
     with RunFolder(run, {"a": 1}):
         pass
     before = listing(tmp_path)
-    for config, resume, words in [({"a": 2}, True, "another configuration"), ({"a": 1}, False, "already holds a run")]:
+    for config, resume, words in [
+        ({"a": 2}, True, "another configuration"),
+        ({"a": 1}, False, "already holds a run"),
+    ]:
         with pytest.raises(ValueError, match=words), RunFolder(run, config, resume):
             pass
         assert listing(tmp_path) == before
     plan = json.loads((run / "run.json").read_text())
     plan["versions"]["flexphase"] = "0.0.1"
     (run / "run.json").write_text(json.dumps(plan))
-    with pytest.raises(ValueError, match=re.escape("another version: flexphase 0.0.1")), RunFolder(run, {"a": 1}, True):
+    with (
+        pytest.raises(ValueError, match=re.escape("another version: flexphase 0.0.1")),
+        RunFolder(run, {"a": 1}, True),
+    ):
         pass
     for damage in ("{", "[]", '{"digest": 1}'):
         (run / "run.json").write_text(damage)

@@ -1,4 +1,6 @@
-"""The same sweep on a Dask cluster: same bits, also when a worker is killed, and a sentence when no scheduler answers."""
+"""The same sweep on a Dask cluster: same bits, also when a worker is killed, and a sentence when no
+scheduler answers.
+"""
 
 import os
 import signal
@@ -16,8 +18,12 @@ distributed = pytest.importorskip("distributed", reason="dask.distributed is not
 @pytest.fixture
 def cluster():
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of distributed itself: ports in use, unclosed comms at shutdown
-        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        warnings.simplefilter(
+            "ignore"
+        )  # of distributed itself: ports in use, unclosed comms at shutdown
+        with distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster:
             yield cluster
 
 

@@ -1,4 +1,6 @@
-"""Moments of the geometric phase length: sympy's sums, simulation of the library's own process, and the paper's slips."""
+"""Moments of the geometric phase length: sympy's sums, simulation of the library's own process, and
+the paper's slips.
+"""
 
 import jax
 import numpy as np
@@ -15,13 +17,17 @@ t = sympy.Symbol("tau", positive=True)
 def generated(k):
     """E[T^k] from the generating function p e^u / (1 - (1 - p) e^u)."""
     u, p = sympy.symbols("u p", positive=True)
-    return sympy.simplify(sympy.diff(p * sympy.exp(u) / (1 - (1 - p) * sympy.exp(u)), u, k).subs(u, 0).subs(p, 1 / t))
+    return sympy.simplify(
+        sympy.diff(p * sympy.exp(u) / (1 - (1 - p) * sympy.exp(u)), u, k).subs(u, 0).subs(p, 1 / t)
+    )
 
 
 @pytest.mark.parametrize("k", range(1, 6))
 @pytest.mark.parametrize("tau", [1, 1.5, 3, 150])
 def test_moments_are_those_of_the_generating_function(k, tau):
-    assert moment(k, tau) == pytest.approx(float(generated(k).subs(t, sympy.Rational(str(tau)))), rel=1e-12)
+    assert moment(k, tau) == pytest.approx(
+        float(generated(k).subs(t, sympy.Rational(str(tau)))), rel=1e-12
+    )
 
 
 def test_third_moment_ends_in_plus_tau():
@@ -38,7 +44,9 @@ def sums(tau, s, f, ticks=40_000):
 @pytest.mark.parametrize("tau, s", [(1.5, 2), (10, 1), (10, 7), (150, 12), (150, 400)])
 def test_conditional_moments_are_the_sums(tau, s):
     for k in range(4):
-        assert moment_given(k, tau, s) == pytest.approx(sums(tau, s, lambda T, k=k: T**k)[0], rel=1e-9)
+        assert moment_given(k, tau, s) == pytest.approx(
+            sums(tau, s, lambda T, k=k: T**k)[0], rel=1e-9
+        )
     assert shorter(tau, s) == pytest.approx(sums(tau, s, np.ones_like)[1], rel=1e-9, abs=1e-12)
 
 
@@ -47,13 +55,19 @@ def test_printed_conditional_moments_are_slips():
     assert moment_given(1, tau, s) == tau + s - 1  # printed: tau + s
     shifted = 2 * tau**2 - tau + 2 * tau * s + s**2  # E[(T + s)^2]; printed: tau^2 + 2 tau s + s^2
     assert moment_given(2, tau, s + 1) == pytest.approx(shifted)
-    assert 1 - (1 - 1 / tau) ** s == pytest.approx(shorter(tau, s + 1))  # printed for P(T < s): it is P(T <= s)
+    assert 1 - (1 - 1 / tau) ** s == pytest.approx(
+        shorter(tau, s + 1)
+    )  # printed for P(T < s): it is P(T <= s)
 
 
 @pytest.mark.parametrize("tau", [1.0, 2.5, 40.0])
 def test_phases_have_these_lengths(tau):
-    """Half a million phases of the library's own process; |z| < 4 for three moments and a probability."""
-    T = np.asarray(tape(Phases(Alternating(), Geometric(tau)), jax.random.key(1), 500_000).ticks, float)
+    """Half a million phases of the library's own process; |z| < 4 for three moments and a
+    probability.
+    """
+    T = np.asarray(
+        tape(Phases(Alternating(), Geometric(tau)), jax.random.key(1), 500_000).ticks, float
+    )
     for k in (1, 2, 3):
         assert z_score(np.mean(T**k), moment(k, tau), np.std(T**k) / np.sqrt(len(T)) + 1e-12) < 4
     p = shorter(tau, 5)

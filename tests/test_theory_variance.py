@@ -1,4 +1,6 @@
-"""Variance of the estimators: closed forms by sympy, full covariances on tiny cases, simulated streams, enumerated machines."""
+"""Variance of the estimators: closed forms by sympy, full covariances on tiny cases, simulated
+streams, enumerated machines.
+"""
 
 import jax
 import numpy as np
@@ -14,16 +16,34 @@ from flexphase.theory.claims import FEW, variance_claims
 from flexphase.theory.exact import exact_moments
 from flexphase.theory.moments import from_lanes, moments
 from flexphase.theory.streams import Stream, deviation, stream
-from flexphase.theory.variance import Moments, best_b, given, least_penalty, least_trace, penalty, saving, trace_isd, trace_two_term
+from flexphase.theory.variance import (
+    Moments,
+    best_b,
+    given,
+    least_penalty,
+    least_trace,
+    penalty,
+    saving,
+    trace_isd,
+    trace_two_term,
+)
 from flexphase.theory.zoo import learners
 
 B = np.array([0.05, 0.2, 0.5, 0.8, 0.95])
-SLOW = ("Boltzmann machine 4+2", "equilibrium propagation 4-5-2")  # these claims take longest; `make test-slow` has them
-QUICK_FIRST = [pytest.param(item, id=item.name, marks=[pytest.mark.slow] * (item.name in SLOW)) for item in learners()]
+SLOW = (
+    "Boltzmann machine 4+2",
+    "equilibrium propagation 4-5-2",
+)  # these claims take longest; `make test-slow` has them
+QUICK_FIRST = [
+    pytest.param(item, id=item.name, marks=[pytest.mark.slow] * (item.name in SLOW))
+    for item in learners()
+]
 
 
 def tiny(seed, dependent):
-    """Two terms in R^3 that take four joint values: points, probabilities, their Moments, and the full covariances of both estimators."""
+    """Two terms in R^3 that take four joint values: points, probabilities, their Moments, and the
+    full covariances of both estimators.
+    """
     rng = np.random.default_rng(seed)
     p, q = rng.normal(size=(2, 4, 3))
     weight = rng.dirichlet(np.ones(4)) if dependent else np.full(4, 0.25)
@@ -31,7 +51,14 @@ def tiny(seed, dependent):
         p, q, weight = np.repeat(p, 4, 0), np.tile(q, (4, 1)), np.full(16, 1 / 16)
     mean = lambda f: np.tensordot(weight, f, 1)  # noqa: E731
     mu_p, mu_q = mean(p), mean(q)
-    m = Moments(mean((p * p).sum(1)), mean((q * q).sum(1)), mu_p @ mu_p, mu_q @ mu_q, mu_p @ mu_q, mean((p * q).sum(1)))
+    m = Moments(
+        mean((p * p).sum(1)),
+        mean((q * q).sum(1)),
+        mu_p @ mu_p,
+        mu_q @ mu_q,
+        mu_p @ mu_q,
+        mean((p * q).sum(1)),
+    )
     outer = lambda f: mean(f[:, :, None] * f[:, None, :])  # noqa: E731
     two = outer(p - q) - np.outer(mu_p - mu_q, mu_p - mu_q)
     single = lambda b: outer(p) / b + outer(q) / (1 - b) - np.outer(mu_p - mu_q, mu_p - mu_q)  # noqa: E731
@@ -48,7 +75,9 @@ def test_traces_equal_those_of_the_full_covariances(seed, dependent):
 
 
 def test_the_cross_term_of_eq_1_is_symmetric():
-    """cov(g+ - g-) = S+ + S- - S+- - S+-^T, which the paper writes with 2 S+-: as a matrix that is another one, its trace is the same."""
+    """cov(g+ - g-) = S+ + S- - S+- - S+-^T, which the paper writes with 2 S+-: as a matrix that is
+    another one, its trace is the same.
+    """
     rng = np.random.default_rng(0)
     g = rng.normal(size=(6, 6)) @ rng.normal(size=(6, 100))
     S = np.cov(g)
@@ -66,20 +95,29 @@ def test_closed_forms_by_sympy():
     assert sympy.simplify(sympy.diff(trace, b).subs(b, best)) == 0
     assert sympy.simplify(best - printed) == 0  # where the printed form is not 0/0
     bend = sympy.diff(trace, b, 2)
-    assert sympy.simplify(bend - (2 * A / b**3 + 2 * C / (1 - b) ** 3)) == 0  # positive on (0, 1): Lemma 2
+    assert (
+        sympy.simplify(bend - (2 * A / b**3 + 2 * C / (1 - b) ** 3)) == 0
+    )  # positive on (0, 1): Lemma 2
     assert sympy.simplify(trace.subs(b, best) - ((sympy.sqrt(A) + sympy.sqrt(C)) ** 2 - X)) == 0
     cross = sympy.Symbol("x", real=True)
     excess = trace - (A + C - 2 * cross - X)
     assert sympy.simplify(excess.subs(b, best) - 2 * (sympy.sqrt(A * C) + cross)) == 0
 
 
-@pytest.mark.parametrize("A, C", [(1.0, 1.0), (1.0, 4.0), (9.0, 0.25), (1e-12, 1e12), (3.0, 3.0 + 1e-12)])
+@pytest.mark.parametrize(
+    "A, C", [(1.0, 1.0), (1.0, 4.0), (9.0, 0.25), (1e-12, 1e12), (3.0, 3.0 + 1e-12)]
+)
 def test_best_b_is_the_brute_force_minimum(A, C):
     m = given(A, C)
     grid = np.concatenate(
-        [np.linspace(1e-4, 1 - 1e-4, 19_999), best_b(m) + np.linspace(-1, 1, 2001) * 1e-3 * min(best_b(m), 1 - best_b(m))]
+        [
+            np.linspace(1e-4, 1 - 1e-4, 19_999),
+            best_b(m) + np.linspace(-1, 1, 2001) * 1e-3 * min(best_b(m), 1 - best_b(m)),
+        ]
     )
-    assert np.all(trace_isd(m, grid[(grid > 0) & (grid < 1)]) >= trace_isd(m, best_b(m)) * (1 - 1e-12))
+    assert np.all(
+        trace_isd(m, grid[(grid > 0) & (grid < 1)]) >= trace_isd(m, best_b(m)) * (1 - 1e-12)
+    )
     assert least_trace(m) == pytest.approx(trace_isd(m, best_b(m)), rel=1e-9)
     assert 0 <= saving(m) < 1
 
@@ -93,7 +131,9 @@ def test_the_printed_b_min_breaks_where_the_stable_form_does_not():
 
 @pytest.mark.parametrize("dependent", [False, True])
 def test_lemma_1_holds_weakly_for_all_means_and_dependences(dependent):
-    """Rao and Blackwell: whatever the signs of the means, ISD is never better; strictly worse under the lemma's assumptions."""
+    """Rao and Blackwell: whatever the signs of the means, ISD is never better; strictly worse under
+    the lemma's assumptions.
+    """
     for seed in range(40):
         m, two, single = tiny(seed, dependent)
         excess = np.array([np.trace(single(b)) for b in B]) - np.trace(two)
@@ -104,9 +144,13 @@ def test_lemma_1_holds_weakly_for_all_means_and_dependences(dependent):
 
 
 def test_lemma_1_is_not_strict_without_its_assumption_on_the_means():
-    """Opposite constants are independent, mu+ . mu- < 0, and both estimates are always 2: no variance in either."""
+    """Opposite constants are independent, mu+ . mu- < 0, and both estimates are always 2: no
+    variance in either.
+    """
     m = given(0, 0, [1.0], [-1.0])
-    assert m.means < 0 and trace_two_term(m) == 0 and trace_isd(m, 0.5) == 0 and penalty(m, 0.5) == 0
+    assert (
+        m.means < 0 and trace_two_term(m) == 0 and trace_isd(m, 0.5) == 0 and penalty(m, 0.5) == 0
+    )
     assert penalty(m, 0.4) > 0
 
 
@@ -126,7 +170,9 @@ def test_measured_moments_meet_enumerated_ones(method, rule):
 
 
 def test_errors_of_moments_are_honest():
-    """The standard errors match the spread over 24 repeats (chi-square: each within a factor 1.6 with 23 degrees of freedom)."""
+    """The standard errors match the spread over 24 repeats (chi-square: each within a factor 1.6
+    with 23 degrees of freedom).
+    """
     method, data = RBM(2, 2, scale=0.5), bars_and_stripes(2)[:, :2]
     params, _ = method.init(jax.random.key(0))
     run = Run(method, *isd(0.5, 4), Rows(data), Optimiser(0.1))
@@ -137,26 +183,34 @@ def test_errors_of_moments_are_honest():
 
 
 def test_always_on_terms_are_averages_over_the_phase():
-    """Clamped chains are independent draws, so averaging T of them leaves the mean and divides the variance given the data by T:
-    A = |mu|^2 + between + within/T, from enumeration at T = 1 and the means of the rows."""
+    """Clamped chains are independent draws, so averaging T of them leaves the mean and divides the
+    variance given the data by T: A = |mu|^2 + between + within/T, from enumeration at T = 1 and the
+    means of the rows.
+    """
     method, data = RBM(4, 3, scale=0.7), bars_and_stripes(2)
     params, _ = method.init(jax.random.key(1))
     each = [exact_moments(method, params, row[None]) for row in data]
     within, means = np.mean([m.A - m.plus for m in each]), np.mean([m.plus for m in each])
-    m = moments(Run(method, *aol(0.5, 10), Rows(data), Optimiser(0.1)), params, phases=100, lanes=256)
+    m = moments(
+        Run(method, *aol(0.5, 10), Rows(data), Optimiser(0.1)), params, phases=100, lanes=256
+    )
     assert z_score(m.A, means + within / 10, m.se.A) < 4
 
 
 @pytest.mark.parametrize("learner", QUICK_FIRST)
 def test_claims_of_the_variance_hold_on_every_kind_of_learner(learner):
-    """Proposition 1 (|z| below the Bonferroni bound), traces within 2 %, both lemmas and b*, on simulated streams."""
+    """Proposition 1 (|z| below the Bonferroni bound), traces within 2 %, both lemmas and b*, on
+    simulated streams.
+    """
     claims = list(variance_claims(learner))
     assert [c.statement for c in claims if not c.passed] == []
     assert claims[0].source == "Proposition 1" and claims[0].measured < FEW
 
 
 def test_a_biased_estimator_is_found_out():
-    """Weights made from the wrong b, as in the authors' code for Forward-Forward, fail the test that ISD passes."""
+    """Weights made from the wrong b, as in the authors' code for Forward-Forward, fail the test
+    that ISD passes.
+    """
     learner = learners()[0]
     right = stream(learner.two_term(), learner.params, phases=100, seed=1)
     single = stream(learner.isd(0.3), learner.params, phases=100, seed=2)
@@ -198,7 +252,13 @@ def test_other_bad_input():
     with pytest.raises(ValueError, match="not finite"):
         moments(learner.two_term(), learner.params._replace(W=learner.params.W * np.nan))
     with pytest.raises(ValueError, match="too few phases"):
-        from_lanes(np.zeros((4, 2, 3)), np.zeros((4, 2)), np.array([[0.0, 4.0]] * 4), np.zeros(4), np.zeros(4))
+        from_lanes(
+            np.zeros((4, 2, 3)),
+            np.zeros((4, 2)),
+            np.array([[0.0, 4.0]] * 4),
+            np.zeros(4),
+            np.zeros(4),
+        )
     with pytest.raises(ValueError, match="too many to enumerate"):
         exact_moments(RBM(30, 2), RBM(30, 2).init(jax.random.key(0))[0], np.zeros((1, 30)))
     with pytest.raises(ValueError, match="only Boltzmann machines"):

@@ -1,6 +1,8 @@
-"""The command line. A sub-command is a file here with `add(subparsers)`, which sets `func(args) -> int | None`.
+"""The command line. A sub-command is a file here with `add(subparsers)`, which sets `func(args) ->
+int | None`.
 
-Nothing heavy is imported before a command runs. A ValueError, which is advice, becomes one line on standard error and exit code 2.
+Nothing heavy is imported before a command runs. A ValueError, which is advice, becomes one line on
+standard error and exit code 2.
 """
 
 import argparse
@@ -13,14 +15,22 @@ from typing import Any, NoReturn
 from .. import __version__
 
 COMMANDS = ("train", "sample", "plot", "data", "theory", "plan", "reproduce")
-ADVICE = (ValueError, OSError, MemoryError, OverflowError, ImportError)  # errors that a user can act on
+ADVICE = (
+    ValueError,
+    OSError,
+    MemoryError,
+    OverflowError,
+    ImportError,
+)  # errors that a user can act on
 
 
 class Help(argparse.HelpFormatter):
     """Shows the default of every option that has one."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        silent = action.default is None or action.default is False or action.default == argparse.SUPPRESS
+        silent = (
+            action.default is None or action.default is False or action.default == argparse.SUPPRESS
+        )
         return action.help if silent else f"{action.help} (default: %(default)s)"
 
 
@@ -59,7 +69,9 @@ def fail(error: BaseException, code: int) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115 (a closed one is None)
+    sys.stdout, sys.stderr = (
+        stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr)
+    )
     try:
         args = parser().parse_args(argv)
         args.words = list(sys.argv[1:] if argv is None else argv)
@@ -78,5 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return fail(error, 2)
     except Exception as error:
         if "RESOURCE_EXHAUSTED" in str(error):  # what JAX says for MemoryError
-            return fail(MemoryError("there is not enough memory; take fewer seeds, units, rows or lanes."), 2)
+            return fail(
+                MemoryError("there is not enough memory; take fewer seeds, units, rows or lanes."),
+                2,
+            )
         return fail(error, 1)

@@ -1,4 +1,6 @@
-"""What the commands share: types of arguments, where words go, folders that are never overwritten, the progress bar."""
+"""What the commands share: types of arguments, where words go, folders that are never overwritten,
+the progress bar.
+"""
 
 import argparse
 import contextlib
@@ -34,7 +36,10 @@ def positive(text: str) -> float:
 
 def probability(text: str) -> float:
     if not 0 < (value := number(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must lie strictly between 0 and 1, or one of the two terms is never seen; try 0.5")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must lie strictly between 0 and 1, or one of the two terms is never seen; "
+            "try 0.5"
+        )
     return value
 
 
@@ -71,7 +76,9 @@ def plain(value: Any) -> Any:
         return [plain(v) for v in value]
     if isinstance(value, Path):
         return str(value)
-    if not isinstance(value, (str, bytes, int, float, type(None))):  # NumPy and JAX, neither of which is imported for this
+    if not isinstance(
+        value, (str, bytes, int, float, type(None))
+    ):  # NumPy and JAX, neither of which is imported for this
         return plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
@@ -82,7 +89,9 @@ def show(result: Any) -> None:
 
 
 def fresh_folder(path: str | Path, resume: bool | None = None) -> Path:
-    """A folder to write to: made here, or empty, or to be resumed by a command that can; nothing that exists is overwritten."""
+    """A folder to write to: made here, or empty, or to be resumed by a command that can; nothing
+    that exists is overwritten.
+    """
     path = Path(path)
     if path.exists() and not path.is_dir():
         raise ValueError(f"{path} is a file; give --out a folder.")
@@ -95,7 +104,9 @@ def fresh_folder(path: str | Path, resume: bool | None = None) -> Path:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise ValueError(f"cannot write to {path} ({error.strerror or error}); give --out another folder.") from None
+        raise ValueError(
+            f"cannot write to {path} ({error.strerror or error}); give --out another folder."
+        ) from None
     return path
 
 
@@ -132,21 +143,46 @@ def undisturbed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress_bar(title: str, unit: str = "ticks") -> Iterator[Progress | None]:
-    """A bar with rate, time left and the present metrics, for `train(progress=)`; None, hence silence, without a terminal."""
+    """A bar with rate, time left and the present metrics, for `train(progress=)`; None, hence
+    silence, without a terminal.
+    """
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rate]}"),
+    )
     console = Console(stderr=True)
-    with Progress(*columns, TimeRemainingColumn(), TextColumn("{task.fields[now]}"), console=console, transient=True) as bar:
+    with Progress(
+        *columns,
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[now]}"),
+        console=console,
+        transient=True,
+    ) as bar:
         task = bar.add_task(title, total=None, rate="", now="")
 
         def report(done: int, total: int, latest: dict[str, float]) -> None:
             speed = bar.tasks[0].speed
             rate = f"{speed:,.0f} {unit}/s" if speed else ""
-            bar.update(task, completed=done, total=total, rate=rate, now="  ".join(f"{k} {v:.4g}" for k, v in latest.items()))
+            bar.update(
+                task,
+                completed=done,
+                total=total,
+                rate=rate,
+                now="  ".join(f"{k} {v:.4g}" for k, v in latest.items()),
+            )
 
         yield report

@@ -7,7 +7,11 @@ from .common import say, show
 
 
 def add(subparsers: Any) -> None:
-    data = subparsers.add_parser("data", help="fetch a dataset", description="Fetch a dataset, verify it and keep it in the cache.")
+    data = subparsers.add_parser(
+        "data",
+        help="fetch a dataset",
+        description="Fetch a dataset, verify it and keep it in the cache.",
+    )
     actions = data.add_subparsers(dest="action", metavar="ACTION", required=True)
     fetch = actions.add_parser(
         "fetch",

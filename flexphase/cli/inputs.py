@@ -12,7 +12,9 @@ WORDS = "bas, bas:SIDE, digits, mnist, or a .npy, .npz or .csv file"
 
 
 class Input(NamedTuple):
-    """Rows of pixels; labels and a test set where the data have them; the height and width of a picture."""
+    """Rows of pixels; labels and a test set where the data have them; the height and width of a
+    picture.
+    """
 
     name: str
     images: np.ndarray
@@ -35,7 +37,9 @@ def load(word: str, side: int | None = None) -> Input:
         from ..data import digits
 
         images, labels = digits()
-        cut = len(images) * 4 // 5  # in the order given, so that the test set has writers of its own
+        cut = (
+            len(images) * 4 // 5
+        )  # in the order given, so that the test set has writers of its own
         return Input(word, images[:cut], (8, 8), labels[:cut], (images[cut:], labels[cut:]))
     if word == "mnist":
         from ..data.mnist import mnist
@@ -73,17 +77,32 @@ def read(path: Path) -> Input:
     except (ValueError, TypeError, EOFError, KeyError, UnicodeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} cannot be read as data ({error}).") from None
     if images.ndim not in (2, 3) or 0 in images.shape:
-        raise ValueError(f"{path} must hold a non-empty array of shape (rows, features) or (rows, height, width), not {images.shape}.")
+        raise ValueError(
+            f"{path} must hold a non-empty array of shape (rows, features) or (rows, height, "
+            f"width), not {images.shape}."
+        )
     shape = images.shape[1:] if images.ndim == 3 else picture_shape(images.shape[1])
-    if labels is not None and (labels.shape != images.shape[:1] or labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() > 999):
-        raise ValueError(f"the labels in {path} must be whole numbers from 0 to 999, one for each of the {len(images)} rows.")
+    if labels is not None and (
+        labels.shape != images.shape[:1]
+        or labels.dtype.kind not in "iu"
+        or labels.min() < 0
+        or labels.max() > 999
+    ):
+        raise ValueError(
+            f"the labels in {path} must be whole numbers from 0 to 999, one for each of the "
+            f"{len(images)} rows."
+        )
     return Input(path.stem, images.reshape(len(images), -1), (int(shape[0]), int(shape[1])), labels)
 
 
 def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     with np.load(path, allow_pickle=False) as file:
-        images = next((name for name in ("images", "x", "data", *file.files) if name in file.files), None)
-        labels = next((name for name in ("labels", "y") if name in file.files and name != images), None)
+        images = next(
+            (name for name in ("images", "x", "data", *file.files) if name in file.files), None
+        )
+        labels = next(
+            (name for name in ("labels", "y") if name in file.files and name != images), None
+        )
         if images is None:
             raise ValueError("the archive is empty")
         return file[images], file[labels] if labels else None

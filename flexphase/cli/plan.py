@@ -1,4 +1,6 @@
-"""flexphase plan RUN, or flexphase plan METHOD with the words of train: which b, tau and eta this learner should take, and why."""
+"""flexphase plan RUN, or flexphase plan METHOD with the words of train: which b, tau and eta this
+learner should take, and why.
+"""
 
 import argparse
 from typing import Any
@@ -9,24 +11,44 @@ from .common import count, positive, say, seed, show, whole
 
 def add(subparsers: Any) -> None:
     text = (
-        "Measure a learner's moments and mixing with its parameters frozen, and advise b, tau and eta. LEARNER is the folder of a run of "
-        f"flexphase train, or a method ({', '.join(train.HELP)}) followed by the words of flexphase train; it is then trained for --phases."
+        "Measure a learner's moments and mixing with its parameters frozen, and advise b, tau and "
+        "eta. LEARNER is the folder of a run of "
+        f"flexphase train, or a method ({', '.join(train.HELP)}) followed by the words of "
+        "flexphase train; it is then trained for --phases."
     )
     p = subparsers.add_parser("plan", help="advice on b, tau and eta", description=text)
     measuring(p)
     p.add_argument("learner", metavar="LEARNER", help="folder of a run, its record.nc, or a method")
-    p.add_argument("more", metavar="...", nargs=argparse.REMAINDER, help="words of flexphase train, and the options above")
+    p.add_argument(
+        "more",
+        metavar="...",
+        nargs=argparse.REMAINDER,
+        help="words of flexphase train, and the options above",
+    )
     p.set_defaults(func=run, parser=type(p))
 
 
 def measuring(p: argparse.ArgumentParser, **given: Any) -> None:
     group = p.add_argument_group("measuring")
-    group.add_argument("--bias", type=positive, default=0.1, help="share of an update that its bias may have")
-    group.add_argument("--loss", type=positive, default=0.05, help="loss per sample that the noise of the updates may cost in the long run")
-    group.add_argument("--lane", type=whole, default=0, help="which of the trained networks, counted from 0")
+    group.add_argument(
+        "--bias", type=positive, default=0.1, help="share of an update that its bias may have"
+    )
+    group.add_argument(
+        "--loss",
+        type=positive,
+        default=0.05,
+        help="loss per sample that the noise of the updates may cost in the long run",
+    )
+    group.add_argument(
+        "--lane", type=whole, default=0, help="which of the trained networks, counted from 0"
+    )
     group.add_argument("--seed", type=seed, default=0, help="seed of the measurement")
-    group.add_argument("--lanes", type=count, default=32, help="chains that are measured side by side")
-    group.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    group.add_argument(
+        "--lanes", type=count, default=32, help="chains that are measured side by side"
+    )
+    group.add_argument(
+        "--json", action="store_true", help="print one JSON object on standard output"
+    )
     p.set_defaults(**given)
 
 
@@ -37,19 +59,44 @@ def run(args: argparse.Namespace) -> int:
     if args.learner in train.HELP:
         train.model(p, args.learner)
         train.rule(p, args.learner)
-        p.add_argument("--phases", type=count, default=2000, help="phases to train for before measuring")
+        p.add_argument(
+            "--phases", type=count, default=2000, help="phases to train for before measuring"
+        )
     options = p.parse_args(args.more)
 
     from ..theory.plan import plan
 
-    learner, params = fresh(args.learner, options) if args.learner in train.HELP else trained(args.learner, options.lane)
-    advice = plan(learner, params, loss=options.loss, bias=options.bias, lanes=options.lanes, seed=options.seed)
+    learner, params = (
+        fresh(args.learner, options)
+        if args.learner in train.HELP
+        else trained(args.learner, options.lane)
+    )
+    advice = plan(
+        learner,
+        params,
+        loss=options.loss,
+        bias=options.bias,
+        lanes=options.lanes,
+        seed=options.seed,
+    )
     say(str(advice))
     if options.json:
         m = dict(zip(advice.moments._fields[:6], advice.moments[:6], strict=True))
-        show({"learner": args.learner, "b": advice.b, "tau": advice.tau, "eta": advice.eta, "reasons": advice.reasons,
-              "expected": advice.expected, "moments": m,
-              "autocorrelation": [advice.memory.positive.autocorrelation, advice.memory.negative.autocorrelation]})  # fmt: skip
+        show(
+            {
+                "learner": args.learner,
+                "b": advice.b,
+                "tau": advice.tau,
+                "eta": advice.eta,
+                "reasons": advice.reasons,
+                "expected": advice.expected,
+                "moments": m,
+                "autocorrelation": [
+                    advice.memory.positive.autocorrelation,
+                    advice.memory.negative.autocorrelation,
+                ],
+            }
+        )
     return 0
 
 
@@ -73,7 +120,9 @@ def fresh(method: str, options: argparse.Namespace) -> tuple[Any, Any]:
 
     options.method = method
     learner = rebuilt(options)
-    return learner, params_of(train_run(learner, phases=options.phases, seed=options.seed, records=1), learner.method, 0)
+    return learner, params_of(
+        train_run(learner, phases=options.phases, seed=options.seed, records=1), learner.method, 0
+    )
 
 
 def params_of(record: Any, method: Any, lane: int) -> Any:
@@ -83,14 +132,18 @@ def params_of(record: Any, method: Any, lane: int) -> Any:
 
     lanes = record["diverged_at"]
     if lane >= lanes.size:
-        raise ValueError(f"the run has {lanes.size} trained networks, numbered from 0; there is no {lane}.")
+        raise ValueError(
+            f"the run has {lanes.size} trained networks, numbered from 0; there is no {lane}."
+        )
     like = jax.eval_shape(lambda: method.init(jax.random.key(0))[0])
     kept = record.params
 
     def leaf(path: Any, shape: Any) -> Any:
         name = jax.tree_util.keystr(path, simple=True, separator=".")
         if name not in kept or kept[name].shape[lanes.ndim :] != shape.shape:
-            raise ValueError("the parameters in this record do not fit the method that its options describe.")
+            raise ValueError(
+                "the parameters in this record do not fit the method that its options describe."
+            )
         return jnp.asarray(kept[name].reshape(lanes.size, *shape.shape)[lane])
 
     return jax.tree_util.tree_map_with_path(leaf, like)

@@ -8,13 +8,29 @@ from .records import load, unused
 
 
 def add(subparsers: Any) -> None:
-    text = "Draw the curves of runs in one figure: the mean over seeds, with a band of one standard deviation."
+    text = (
+        "Draw the curves of runs in one figure: the mean over seeds, with a band of one standard "
+        "deviation."
+    )
     p = subparsers.add_parser("plot", help="curves of runs", description=text)
     p.add_argument("runs", nargs="+", metavar="RUN", help="folder of a run, or its record.nc")
-    p.add_argument("--x", choices=("ticks", "phases", "updates"), default="phases", help="the clock on the x-axis")
-    p.add_argument("--metric", metavar="NAME", help="what to draw (default: the first metric of each record)")
-    p.add_argument("--fields", action="store_true", help="draw the weights of each hidden unit of the RBM instead")
-    p.add_argument("--out", default="figure.png", metavar="FILE", help="the figure, .png, .svg or .pdf")
+    p.add_argument(
+        "--x",
+        choices=("ticks", "phases", "updates"),
+        default="phases",
+        help="the clock on the x-axis",
+    )
+    p.add_argument(
+        "--metric", metavar="NAME", help="what to draw (default: the first metric of each record)"
+    )
+    p.add_argument(
+        "--fields",
+        action="store_true",
+        help="draw the weights of each hidden unit of the RBM instead",
+    )
+    p.add_argument(
+        "--out", default="figure.png", metavar="FILE", help="the figure, .png, .svg or .pdf"
+    )
     p.add_argument("--table", metavar="FILE", help="final mean and sd of each run, as .csv")
     p.add_argument("--force", action="store_true", help="replace files that exist")
     p.add_argument("--json", action="store_true", help="print one JSON object on standard output")
@@ -27,18 +43,32 @@ def run(args: argparse.Namespace) -> None:
     figure = unused(args.out, args.force)
     table = unused(args.table, args.force) if args.table else None
     if table == figure:
-        raise ValueError(f"--out and --table both name {figure}; give the table a name of its own, such as {figure.with_suffix('.csv')}.")
+        raise ValueError(
+            f"--out and --table both name {figure}; give the table a name of its own, such as "
+            f"{figure.with_suffix('.csv')}."
+        )
     kept = [load(path) for path in args.runs]
     labels = [k.label for k in kept]
-    names = [k.label if labels.count(k.label) == 1 else f"{k.label} ({k.folder.name}, {i + 1})" for i, k in enumerate(kept)]
+    names = [
+        k.label if labels.count(k.label) == 1 else f"{k.label} ({k.folder.name}, {i + 1})"
+        for i, k in enumerate(kept)
+    ]
     if args.fields:
         if len(kept) > 1:
             raise ValueError("--fields draws one run; give one.")
         shape = kept[0].record.attrs.get("picture")
-        ax = plot.receptive_fields(kept[0].record, shape=None if shape is None else (int(shape[0]), int(shape[1])))
+        ax = plot.receptive_fields(
+            kept[0].record, shape=None if shape is None else (int(shape[0]), int(shape[1]))
+        )
     else:
-        ax = plot.curves({name: k.record for name, k in zip(names, kept, strict=True)}, args.metric, args.x)
-    rows = [row for name, k in zip(names, kept, strict=True) for row in finals(name, k.record, args.metric)]
+        ax = plot.curves(
+            {name: k.record for name, k in zip(names, kept, strict=True)}, args.metric, args.x
+        )
+    rows = [
+        row
+        for name, k in zip(names, kept, strict=True)
+        for row in finals(name, k.record, args.metric)
+    ]
     plot.save(ax, figure)
     if table:
         write_table(table, rows)
@@ -55,9 +85,23 @@ def finals(name: str, record: Any, metric: str | None) -> list[dict[str, Any]]:
     metric, rows = plot.pick_metric(record, metric), []
     for setting, ds in plot.settings(record):
         mean, sd = plot.over_seeds(Record(ds).final(metric))
-        clocks = {clock: round(float(ds[clock].isel(record=-1).mean())) for clock in ("ticks", "phases", "updates")}
-        row = {"run": name, **setting, "metric": metric, "mean": float(mean), "sd": float(sd), "seeds": ds.sizes["seed"]}
-        rows.append(row | clocks | {"diverged": int((ds["diverged_at"] >= 0).sum()), "seconds": record.attrs["seconds"]})
+        clocks = {
+            clock: round(float(ds[clock].isel(record=-1).mean()))
+            for clock in ("ticks", "phases", "updates")
+        }
+        row = {
+            "run": name,
+            **setting,
+            "metric": metric,
+            "mean": float(mean),
+            "sd": float(sd),
+            "seeds": ds.sizes["seed"],
+        }
+        rows.append(
+            row
+            | clocks
+            | {"diverged": int((ds["diverged_at"] >= 0).sum()), "seconds": record.attrs["seconds"]}
+        )
     return rows
 
 

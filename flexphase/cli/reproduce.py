@@ -6,16 +6,39 @@ from pathlib import Path
 
 
 def add(subparsers: "argparse._SubParsersAction") -> None:
-    p = subparsers.add_parser("reproduce", help="the paper's figures", description="Reproduce the paper's figures, with a report.")
-    p.add_argument("figure", choices=["fig1", "fig2", "fig3", "appendix", "all"], help="which figure")
+    p = subparsers.add_parser(
+        "reproduce",
+        help="the paper's figures",
+        description="Reproduce the paper's figures, with a report.",
+    )
+    p.add_argument(
+        "figure", choices=["fig1", "fig2", "fig3", "appendix", "all"], help="which figure"
+    )
     size = p.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="small sizes, minutes (what is done when nothing is said)")
+    size.add_argument(
+        "--quick",
+        action="store_true",
+        help="small sizes, minutes (what is done when nothing is said)",
+    )
     size.add_argument("--full", action="store_true", help="the paper's sizes")
-    p.add_argument("--out", type=Path, metavar="DIR", help="the run folder (default: runs/reproduce-FIGURE-SIZE)")
-    p.add_argument("--resume", action="store_true", help="go on with the run in DIR, if there is one")
+    p.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="the run folder (default: runs/reproduce-FIGURE-SIZE)",
+    )
+    p.add_argument(
+        "--resume", action="store_true", help="go on with the run in DIR, if there is one"
+    )
     where = p.add_mutually_exclusive_group()
-    where.add_argument("--workers", type=int, metavar="N", help="local processes (default: one per core)")
-    where.add_argument("--dask", metavar="ADDRESS", help="run on the Dask cluster whose scheduler listens there, such as tcp://host:8786")
+    where.add_argument(
+        "--workers", type=int, metavar="N", help="local processes (default: one per core)"
+    )
+    where.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="run on the Dask cluster whose scheduler listens there, such as tcp://host:8786",
+    )
     p.set_defaults(func=run)
 
 

@@ -10,17 +10,39 @@ HALVES = ("top", "bottom", "left", "right")
 
 
 def add(subparsers: Any) -> None:
-    text = "Sample a trained RBM or Boltzmann machine by Gibbs sampling from random starts; writes a picture, and an .npy file beside it."
+    text = (
+        "Sample a trained RBM or Boltzmann machine by Gibbs sampling from random starts; writes a "
+        "picture, and an .npy file beside it."
+    )
     p = subparsers.add_parser("sample", help="samples of a trained machine", description=text)
     p.add_argument("run", metavar="RUN", help="folder of a run, or its record.nc")
-    p.add_argument("--rows", type=count, default=64, help="how many samples; rounded up to as many of each class for --label all")
+    p.add_argument(
+        "--rows",
+        type=count,
+        default=64,
+        help="how many samples; rounded up to as many of each class for --label all",
+    )
     p.add_argument("--steps", type=count, default=1000, help="sweeps of Gibbs sampling for each")
     p.add_argument("--seed", type=seed, default=0, help="seed of the sampling")
-    p.add_argument("--lane", type=whole, default=0, help="which of the trained networks, counted from 0")
+    p.add_argument(
+        "--lane", type=whole, default=0, help="which of the trained networks, counted from 0"
+    )
     what = p.add_mutually_exclusive_group()
-    what.add_argument("--label", metavar="K", help="hold the label units at class K, or at every class, a row of the picture each: all")
-    what.add_argument("--clamp", choices=HALVES, help="hold this half of the picture at rows of the data, and complete the other")
-    p.add_argument("--out", metavar="FILE", help="the picture, .png, .svg or .pdf (default: samples.png in the run's folder)")
+    what.add_argument(
+        "--label",
+        metavar="K",
+        help="hold the label units at class K, or at every class, a row of the picture each: all",
+    )
+    what.add_argument(
+        "--clamp",
+        choices=HALVES,
+        help="hold this half of the picture at rows of the data, and complete the other",
+    )
+    p.add_argument(
+        "--out",
+        metavar="FILE",
+        help="the picture, .png, .svg or .pdf (default: samples.png in the run's folder)",
+    )
     p.add_argument("--force", action="store_true", help="replace --out if it exists")
     p.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     p.set_defaults(func=run)
@@ -45,36 +67,55 @@ def rebuild(record: Any, lane: int) -> Trained:
     kinds = {"RBM": (RBM, Params), "BoltzmannMachine": (BoltzmannMachine, Couplings)}
     if about.get("kind") not in kinds:
         raise ValueError(
-            f"a {about.get('kind', 'learner of an unknown kind')} has no samples; give the run of an rbm or a boltzmann machine."
+            f"a {about.get('kind', 'learner of an unknown kind')} has no samples; give the run of "
+            "an rbm or a boltzmann machine."
         )
     make, form = kinds[about["kind"]]
     lanes = int(record["diverged_at"].size)
     if lane >= lanes:
-        raise ValueError(f"the run has {lanes} trained networks, numbered from 0; there is no {lane}.")
+        raise ValueError(
+            f"the run has {lanes} trained networks, numbered from 0; there is no {lane}."
+        )
     if int(record["diverged_at"].values.flat[lane]) >= 0:
         raise ValueError(f"network {lane} of this run diverged; choose another --lane.")
     dims = record["diverged_at"].ndim
-    params = form(**{name: value.reshape(lanes, *value.shape[dims:])[lane] for name, value in record.params.items()})
+    params = form(
+        **{
+            name: value.reshape(lanes, *value.shape[dims:])[lane]
+            for name, value in record.params.items()
+        }
+    )
     classes = int(record.attrs.get("classes", 0))
     shape = record.attrs.get("picture")
     return Trained(
         make(about["visible"], about["hidden"]),
         params,
-        picture_shape(about["visible"] - classes, None if shape is None else (int(shape[0]), int(shape[1]))),
+        picture_shape(
+            about["visible"] - classes, None if shape is None else (int(shape[0]), int(shape[1]))
+        ),
         classes,
     )
 
 
 def held(args: argparse.Namespace, run: Kept, trained: Trained) -> tuple[Any, Any]:
-    """What is clamped: values (rows, visible) and a mask of the visible units; (None, None) for nothing."""
+    """What is clamped: values (rows, visible) and a mask of the visible units; (None, None) for
+    nothing.
+    """
     import numpy as np
 
     pixels = trained.shape[0] * trained.shape[1]
-    x, mask = np.zeros((args.rows, trained.method.visible), np.float32), np.zeros(trained.method.visible, bool)
+    x, mask = (
+        np.zeros((args.rows, trained.method.visible), np.float32),
+        np.zeros(trained.method.visible, bool),
+    )
     if args.label is not None:
         words = [str(k) for k in range(trained.classes)]
         if not words or args.label not in (*words, "all"):
-            known = f"choose 0 to {trained.classes - 1} or all" if words else "this machine has no label units"
+            known = (
+                f"choose 0 to {trained.classes - 1} or all"
+                if words
+                else "this machine has no label units"
+            )
             raise ValueError(f"there is no label {args.label!r}; {known}.")
         chosen = range(trained.classes) if args.label == "all" else [int(args.label)]
         labels = np.repeat(chosen, args.rows // len(chosen))
@@ -88,7 +129,12 @@ def held(args: argparse.Namespace, run: Kept, trained: Trained) -> tuple[Any, An
         rows = zeros_and_ones(options, load_data(options.data, options.side).images)
         height, width = trained.shape
         down, across = np.divmod(np.arange(pixels), width)
-        half = {"top": down < height // 2, "bottom": down >= height // 2, "left": across < width // 2, "right": across >= width // 2}
+        half = {
+            "top": down < height // 2,
+            "bottom": down >= height // 2,
+            "left": across < width // 2,
+            "right": across >= width // 2,
+        }
         mask[:pixels] = half[args.clamp]
         x[:, :pixels] = rows[np.random.default_rng(args.seed).integers(len(rows), size=args.rows)]
         return x, mask
@@ -112,11 +158,30 @@ def run(args: argparse.Namespace) -> None:
         columns = -(-args.rows // trained.classes)
         args.rows = columns * trained.classes
     x, mask = held(args, run, trained)
-    rows = np.asarray(sample(trained.method, jax.random.key(args.seed), trained.params, args.rows, args.steps, x, mask))
+    rows = np.asarray(
+        sample(
+            trained.method,
+            jax.random.key(args.seed),
+            trained.params,
+            args.rows,
+            args.steps,
+            x,
+            mask,
+        )
+    )
     ax = plot.pictures(rows[:, : trained.shape[0] * trained.shape[1]], trained.shape, columns)
     plot.save(ax, picture)
     with replacing(picture.with_suffix(".npy")) as part, open(part, "wb") as file:
         np.save(file, rows.astype(np.uint8), allow_pickle=False)
     say(f"{args.rows} samples: {picture} and {picture.with_suffix('.npy')}")
     if args.json:
-        show({"run": args.run, "rows": args.rows, "steps": args.steps, "seed": args.seed, "lane": args.lane, "out": picture})
+        show(
+            {
+                "run": args.run,
+                "rows": args.rows,
+                "steps": args.steps,
+                "seed": args.seed,
+                "lane": args.lane,
+                "out": picture,
+            }
+        )

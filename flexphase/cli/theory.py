@@ -1,4 +1,6 @@
-"""flexphase theory variance|lengths|bias|claims: the paper's lemmas and theorems as figures and as a table of measurements."""
+"""flexphase theory variance|lengths|bias|claims: the paper's lemmas and theorems as figures and as
+a table of measurements.
+"""
 
 import argparse
 import csv
@@ -8,28 +10,38 @@ from typing import Any
 from .common import fresh_folder, run_folder, say, show
 
 WORDS = {
-    "variance": "variance of the two-term and the ISD estimator against b (Fig. 3B), and as measured on four learners",
+    "variance": "variance of the two-term and the ISD estimator against b (Fig. 3B), and as "
+    "measured on four learners",
     "lengths": "moments of random phase lengths",
     "bias": "bias of always-on learning on small Markov chains (Theorem 1), exact and simulated",
-    "claims": "every proposition, lemma and theorem: predicted, measured, uncertainty, pass or fail",
+    "claims": "every proposition, lemma and theorem: predicted, measured, uncertainty, pass or "
+    "fail",
 }
 
 
 def add(subparsers: Any) -> None:
     text = "The theory as measurements: figures (.png and .svg) and numbers go to a folder."
-    parts = subparsers.add_parser("theory", help="variance, bias and a table of the paper's claims", description=text).add_subparsers(
-        dest="part", metavar="PART", required=True
-    )
+    parts = subparsers.add_parser(
+        "theory", help="variance, bias and a table of the paper's claims", description=text
+    ).add_subparsers(dest="part", metavar="PART", required=True)
     for name, words in WORDS.items():
         p = parts.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
-        p.add_argument("--out", metavar="DIR", help=f"folder for the results, new or empty (default: runs/theory-{name}-TIME)")
-        p.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+        p.add_argument(
+            "--out",
+            metavar="DIR",
+            help=f"folder for the results, new or empty (default: runs/theory-{name}-TIME)",
+        )
+        p.add_argument(
+            "--json", action="store_true", help="print one JSON object on standard output"
+        )
         p.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
     folder = fresh_folder(args.out or run_folder(f"theory-{args.part}"))
-    result = {"variance": variance, "lengths": lengths, "bias": bias, "claims": claims}[args.part](folder)
+    result = {"variance": variance, "lengths": lengths, "bias": bias, "claims": claims}[args.part](
+        folder
+    )
     say(f"see {folder}")
     if args.json:
         show({"part": args.part, "out": folder} | result)
@@ -50,11 +62,23 @@ def variance(folder: Path) -> dict[str, Any]:
     for learner in learners():
         say(f"measuring {learner.name}")
         m = moments(learner.two_term(), learner.params, phases=500, lanes=512)
-        traces = np.array([stream(learner.isd(b), learner.params, seed=i).trace() for i, b in enumerate(B)])
+        traces = np.array(
+            [stream(learner.isd(b), learner.params, seed=i).trace() for i, b in enumerate(B)]
+        )
         curves[learner.name] = (m, B, traces[:, 0], traces[:, 1], float(trace_two_term(m)))
-        named = {f"{k}{end}": float(v) for end, of in (("", m), ("_se", m.se)) for k, v in zip(m._fields[:6], of[:6], strict=True)}
-        best = {"best_b": float(best_b(m)), "best_b_se": float(m.error(best_b)), "saving_over_half": float(saving(m))}
-        rows.append({"learner": learner.name, **named, **best, "trace_two_term": float(trace_two_term(m))})
+        named = {
+            f"{k}{end}": float(v)
+            for end, of in (("", m), ("_se", m.se))
+            for k, v in zip(m._fields[:6], of[:6], strict=True)
+        }
+        best = {
+            "best_b": float(best_b(m)),
+            "best_b_se": float(m.error(best_b)),
+            "saving_over_half": float(saving(m)),
+        }
+        rows.append(
+            {"learner": learner.name, **named, **best, "trace_two_term": float(trace_two_term(m))}
+        )
     axes = figures.panels(2)
     figures.fig_3b(axes[0])
     figures.measured_traces(axes[1], curves)
@@ -88,7 +112,10 @@ def claims(folder: Path) -> dict[str, Any]:
     (folder / "claims.md").write_text(markdown(rows))
     failed = sum(not row.passed for row in rows)
     say(f"{len(rows) - failed} of {len(rows)} claims pass")
-    return keep(folder, "claims", None, [row._asdict() for row in rows]) | {"passed": len(rows) - failed, "failed": failed}
+    return keep(folder, "claims", None, [row._asdict() for row in rows]) | {
+        "passed": len(rows) - failed,
+        "failed": failed,
+    }
 
 
 def keep(folder: Path, name: str, ax: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -4,4 +4,14 @@ from .mnist import binarised_mnist, mnist
 from .sources import LabelContrast, Rows
 from .transforms import append_labels, binarise, overlay
 
-__all__ = ["LabelContrast", "Rows", "append_labels", "bars_and_stripes", "binarise", "binarised_mnist", "digits", "mnist", "overlay"]
+__all__ = [
+    "LabelContrast",
+    "Rows",
+    "append_labels",
+    "bars_and_stripes",
+    "binarise",
+    "binarised_mnist",
+    "digits",
+    "mnist",
+    "overlay",
+]

@@ -10,6 +10,9 @@ def digits() -> Images:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise ValueError("the 8x8 digits come with scikit-learn, which is not installed: pip install 'flexphase[digits]'.") from None
+        raise ValueError(
+            "the 8x8 digits come with scikit-learn, which is not installed: pip install "
+            "'flexphase[digits]'."
+        ) from None
     images, labels = (np.asarray(part) for part in load_digits(return_X_y=True))
     return Images((images / 16).astype(np.float32), labels.astype(np.int32))

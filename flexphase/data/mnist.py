@@ -1,4 +1,6 @@
-"""MNIST, and its binarised form. Where the bytes come from is the business of mnist_sources.py; what they must be is written here."""
+"""MNIST, and its binarised form. Where the bytes come from is the business of mnist_sources.py;
+what they must be is written here.
+"""
 
 import struct
 from pathlib import Path
@@ -10,7 +12,9 @@ from .transforms import Images, Split, binarise
 
 
 def parse_idx(raw: bytes) -> np.ndarray:
-    """An idx file of unsigned bytes: two zeros, type 8, the number of dimensions, each dimension as a big-endian int, then the data."""
+    """An idx file of unsigned bytes: two zeros, type 8, the number of dimensions, each dimension as
+    a big-endian int, then the data.
+    """
     zeros, kind, ndim = struct.unpack_from(">HBB", raw)
     shape = struct.unpack_from(f">{ndim}I", raw, 4)
     if (zeros, kind) != (0, 8) or len(raw) != 4 + 4 * ndim + int(np.prod(shape)):
@@ -25,7 +29,9 @@ def _images(raw: dict[str, bytes], part: str) -> Images:
 
 
 def mnist() -> Split:
-    """`(train_images, train_labels), (test_images, test_labels) = mnist()`: 60,000 and 10,000 rows of 784 pixels in [0, 1]."""
+    """`(train_images, train_labels), (test_images, test_labels) = mnist()`: 60,000 and 10,000 rows
+    of 784 pixels in [0, 1].
+    """
     raw = load()
     return Split(_images(raw, "train"), _images(raw, "t10k"))
 

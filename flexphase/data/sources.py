@@ -18,9 +18,11 @@ def pick(key: Key, rows: int) -> Array:
 
 
 class Rows(eqx.Module):
-    """A fresh random row of the data at each positive phase; a negative phase keeps the last one (free networks ignore it).
+    """A fresh random row of the data at each positive phase; a negative phase keeps the last one
+    (free networks ignore it).
 
-    The data is one (rows, features) array, or a tuple of arrays whose rows belong together, such as (inputs, targets).
+    The data is one (rows, features) array, or a tuple of arrays whose rows belong together, such as
+    (inputs, targets).
     """
 
     data: Any = eqx.field(converter=matrices)
@@ -46,10 +48,12 @@ class Shown(NamedTuple):
 
 
 class LabelContrast(eqx.Module):
-    """Images with their true label in positive phases, with a wrong one (drawn afresh, never the true one) in negative phases.
+    """Images with their true label in positive phases, with a wrong one (drawn afresh, never the
+    true one) in negative phases.
 
-    Positive phases draw a new image. A negative phase keeps the image of the phase before when `paired`, so that the two terms of eq. 1
-    differ by the label alone; otherwise it draws one of its own, so that nothing has to be remembered (eq. 2).
+    Positive phases draw a new image. A negative phase keeps the image of the phase before when
+    `paired`, so that the two terms of eq. 1 differ by the label alone; otherwise it draws one of
+    its own, so that nothing has to be remembered (eq. 2).
     """
 
     images: Array
@@ -64,7 +68,9 @@ class LabelContrast(eqx.Module):
 
     @property
     def stimuli(self) -> Shown:
-        return Shown(self.images, jax.nn.one_hot(self.labels, self.classes), jnp.arange(len(self.images)))
+        return Shown(
+            self.images, jax.nn.one_hot(self.labels, self.classes), jnp.arange(len(self.images))
+        )
 
     def draw(self, key: Key, sign: Array, row: Array) -> tuple[Array, Array]:
         """The next (row, label number), given the row before."""

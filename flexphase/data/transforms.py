@@ -1,4 +1,6 @@
-"""From images and labels to what a network sees: binarisation, label overlay, labels as visible units."""
+"""From images and labels to what a network sees: binarisation, label overlay, labels as visible
+units.
+"""
 
 from typing import Any, NamedTuple
 
@@ -20,7 +22,9 @@ class Split(NamedTuple):
 
 
 def every(n: int, images: Any, labels: Any) -> Images:
-    """About n of them, evenly spaced: a fair and cheaper set. The step is odd, because neat and careless writers alternate in MNIST."""
+    """About n of them, evenly spaced: a fair and cheaper set. The step is odd, because neat and
+    careless writers alternate in MNIST.
+    """
     step = max(1, len(labels) // n) | 1
     return Images(images[::step], labels[::step])
 
@@ -29,10 +33,14 @@ def whole_labels(labels: Any, rows: int, classes: int) -> np.ndarray:
     """One whole number in 0 .. classes - 1 for each row."""
     array = np.asarray(labels)
     if array.shape != (rows,):
-        raise ValueError(f"{rows} images need {rows} labels in a one-dimensional array, not one of shape {array.shape}.")
+        raise ValueError(
+            f"{rows} images need {rows} labels in a one-dimensional array, not one of shape "
+            f"{array.shape}."
+        )
     if array.dtype.kind not in "iuf" or not np.isin(array, np.arange(classes)).all():
         raise ValueError(
-            f"labels must be whole numbers from 0 to {classes - 1}; count the classes from 0, or give classes= as many as there are."
+            f"labels must be whole numbers from 0 to {classes - 1}; count the classes from 0, or "
+            "give classes= as many as there are."
         )
     return array.astype(np.int32)
 
@@ -40,25 +48,40 @@ def whole_labels(labels: Any, rows: int, classes: int) -> np.ndarray:
 def binarise(data: Any, threshold: float = 0.5) -> np.ndarray:
     """1 where a pixel exceeds the threshold, else 0."""
     if not 0 <= threshold < 1:
-        raise ValueError(f"the threshold must lie in [0, 1), the range of the pixels, not {threshold!r}; divide 8-bit images by 255 first.")
+        raise ValueError(
+            f"the threshold must lie in [0, 1), the range of the pixels, not {threshold!r}; divide "
+            "8-bit images by 255 first."
+        )
     pixels = np.asarray(matrix(data))
     if pixels.min() < 0 or pixels.max() > 1:
-        raise ValueError(f"pixels must lie in [0, 1], not in [{pixels.min():g}, {pixels.max():g}]; divide 8-bit images by 255 first.")
+        raise ValueError(
+            f"pixels must lie in [0, 1], not in [{pixels.min():g}, {pixels.max():g}]; divide 8-bit "
+            "images by 255 first."
+        )
     return (pixels > threshold).astype(np.float32)
 
 
 def overlay(images: Any, labels: Any, classes: int = 10) -> np.ndarray:
-    """The first `classes` pixels replaced by the label, one-hot: how Forward-Forward is shown a label."""
+    """The first `classes` pixels replaced by the label, one-hot: how Forward-Forward is shown a
+    label.
+    """
     pixels = np.array(matrix(images))
     room_for_overlay(pixels.shape[1], classes)
-    pixels[:, :classes] = np.eye(classes, dtype=np.float32)[whole_labels(labels, len(pixels), classes)]
+    pixels[:, :classes] = np.eye(classes, dtype=np.float32)[
+        whole_labels(labels, len(pixels), classes)
+    ]
     return pixels
 
 
 def append_labels(images: Any, labels: Any, classes: int = 10) -> np.ndarray:
-    """The labels, one-hot, as `classes` more visible units after the pixels: what a labelled RBM is trained on."""
+    """The labels, one-hot, as `classes` more visible units after the pixels: what a labelled RBM is
+    trained on.
+    """
     pixels = np.asarray(matrix(images))
-    return np.concatenate([pixels, np.eye(classes, dtype=np.float32)[whole_labels(labels, len(pixels), classes)]], axis=1)
+    return np.concatenate(
+        [pixels, np.eye(classes, dtype=np.float32)[whole_labels(labels, len(pixels), classes)]],
+        axis=1,
+    )
 
 
 def room_for_overlay(pixels: int, classes: int) -> None:
@@ -66,5 +89,6 @@ def room_for_overlay(pixels: int, classes: int) -> None:
         raise ValueError(f"a label needs at least 2 classes, not {classes!r}.")
     if classes >= pixels:
         raise ValueError(
-            f"an overlay of {classes} classes leaves nothing of an image of {pixels} pixels; use larger images or fewer classes."
+            f"an overlay of {classes} classes leaves nothing of an image of {pixels} pixels; use "
+            "larger images or fewer classes."
         )

@@ -31,7 +31,9 @@ def _tell_once(line: str) -> None:
 
 
 def pick(name: str, run: Any, threads: int | None = None) -> core.Engine:
-    """The engine of that name: `auto` takes the first compiled one that fits the run, and JAX where none does."""
+    """The engine of that name: `auto` takes the first compiled one that fits the run, and JAX where
+    none does.
+    """
     if name not in ("auto", "jax", "native"):
         raise ValueError(f"there is no engine {name!r}; choose auto, jax or native.")
     if name == "jax":
@@ -54,5 +56,7 @@ def pick(name: str, run: Any, threads: int | None = None) -> core.Engine:
 
 
 def train(run: Any, *, engine: str = "auto", threads: int | None = None, **options: Any) -> Record:
-    """`core.train` (see there for the options) on the engine of that name; `threads` is for the compiled ones (default: all cores)."""
+    """`core.train` (see there for the options) on the engine of that name; `threads` is for the
+    compiled ones (default: all cores).
+    """
     return core.train(run, engine=pick(engine, run, threads), **options)

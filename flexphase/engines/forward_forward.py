@@ -1,4 +1,6 @@
-"""The compiled Forward-Forward engine: the same phases, stimuli and optimiser as `tick`, touching only what is not silent."""
+"""The compiled Forward-Forward engine: the same phases, stimuli and optimiser as `tick`, touching
+only what is not silent.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,12 +35,25 @@ class ForwardForward:
         if type(run.method) is not method.ForwardForward:
             return f"the native Forward-Forward engine does not know {type(run.method).__name__}."
         if type(run.source) is not LabelContrast:
-            return f"the native Forward-Forward engine takes its stimuli from LabelContrast, not {type(run.source).__name__}."
-        lengths = (run.process.positive, run.process.negative) if type(run.process) is Phases else ()
-        if not lengths or any(type(part) is not Fixed or np.any(np.asarray(part.T) != 1) for part in lengths):
-            return "the native Forward-Forward engine needs phases of one tick, Phases(..., Fixed(1)), for a tick is a whole pass."
+            return (
+                "the native Forward-Forward engine takes its stimuli from LabelContrast, not "
+                f"{type(run.source).__name__}."
+            )
+        lengths = (
+            (run.process.positive, run.process.negative) if type(run.process) is Phases else ()
+        )
+        if not lengths or any(
+            type(part) is not Fixed or np.any(np.asarray(part.T) != 1) for part in lengths
+        ):
+            return (
+                "the native Forward-Forward engine needs phases of one tick, Phases(..., "
+                "Fixed(1)), for a tick is a whole pass."
+            )
         if all(run.estimator.weigh is not known.weigh for known in (two_term, isd, always_on)):
-            return "the native Forward-Forward engine knows the estimators two_term, isd and always_on."
+            return (
+                "the native Forward-Forward engine knows the estimators two_term, isd and "
+                "always_on."
+            )
         if run.optimiser.make not in (optax.adam, optax.sgd):
             return "the native Forward-Forward engine knows optax.adam and optax.sgd."
         return None
@@ -46,13 +61,17 @@ class ForwardForward:
     def start(self, lanes: Lanes) -> State:
         return start(lanes)
 
-    def advance(self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]) -> State:
+    def advance(
+        self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]
+    ) -> State:
         return advance(lanes, state, ticks, report, self.threads)
 
 
 @eqx.filter_jit
 def draw(lanes: Lanes, state: State) -> tuple[Phase, Any, Any, Any, Any]:
-    """The next BLOCK phases of every lane: phase, weight, apply, row and shown label, from the very keys that `tick` would use."""
+    """The next BLOCK phases of every lane: phase, weight, apply, row and shown label, from the very
+    keys that `tick` would use.
+    """
 
     def one(run: Any, s: State) -> Any:
         n = s.phases + jnp.arange(BLOCK, dtype=jnp.int32)
@@ -70,16 +89,26 @@ def draw(lanes: Lanes, state: State) -> tuple[Phase, Any, Any, Any, Any]:
 
 
 @eqx.filter_jit
-def move(lanes: Lanes, state: State, phase: Phase, row: Any, label: Any, ticks: int, updates: Any) -> State:
+def move(
+    lanes: Lanes, state: State, phase: Phase, row: Any, label: Any, ticks: int, updates: Any
+) -> State:
     """The clocks and the stimulus after `ticks` phases of one tick, of which `phase` was the last."""
     x = lanes.vmap(lambda run, row, label: run.source.show(row, label), row, label)
     phase = phase._replace(left=jnp.zeros_like(phase.left))
-    return state._replace(x=x, phase=phase, ticks=state.ticks + ticks, phases=state.phases + ticks, updates=state.updates + updates)
+    return state._replace(
+        x=x,
+        phase=phase,
+        ticks=state.ticks + ticks,
+        phases=state.phases + ticks,
+        updates=state.updates + updates,
+    )
 
 
 @eqx.filter_jit
 def remembered(lanes: Lanes, state: State) -> Any:
-    """What `acc` holds: nothing, or between a positive and a negative phase of the two-term rule the term that waits."""
+    """What `acc` holds: nothing, or between a positive and a negative phase of the two-term rule
+    the term that waits.
+    """
 
     def one(run: Any, s: State) -> Any:
         waits = (s.phase.sign > 0) & (not run.estimator.local)
@@ -88,7 +117,14 @@ def remembered(lanes: Lanes, state: State) -> Any:
     return lanes.vmap(one, state)
 
 
-def advance(lanes: Lanes, state: State, ticks: int, report: Callable[[int], None], threads: int, isa: str = "") -> State:
+def advance(
+    lanes: Lanes,
+    state: State,
+    ticks: int,
+    report: Callable[[int], None],
+    threads: int,
+    isa: str = "",
+) -> State:
     """Move all lanes on, block by block."""
     run, adam = lanes.run, lanes.run.optimiser.make is optax.adam
     images = np.asarray(run.source.images)
@@ -100,12 +136,24 @@ def advance(lanes: Lanes, state: State, ticks: int, report: Callable[[int], None
         n = min(BLOCK, ticks)
         phase, weight, apply, row, label = jax.tree.map(lambda part: np.asarray(part)[:, :n], drawn)  # noqa: B023
         tape = {"row": row, "label": label, "sign": phase.sign, "weight": weight, "apply": apply}
-        if not run.estimator.local and int(state.phases[0]) % 2:  # a positive pass waits: it is run again, for no parameter has moved since
-            last = {"row": state.x.row, "label": state.x.label.argmax(-1), "sign": state.phase.sign, "weight": state.phase.sign}
+        if (
+            not run.estimator.local and int(state.phases[0]) % 2
+        ):  # a positive pass waits: it is run again, for no parameter has moved since
+            last = {
+                "row": state.x.row,
+                "label": state.x.label.argmax(-1),
+                "sign": state.phase.sign,
+                "weight": state.phase.sign,
+            }
             last["apply"] = np.zeros(len(row), bool)
-            tape = {name: np.concatenate([np.asarray(last[name], part.dtype)[:, None], part], axis=1) for name, part in tape.items()}
+            tape = {
+                name: np.concatenate([np.asarray(last[name], part.dtype)[:, None], part], axis=1)
+                for name, part in tape.items()
+            }
         given = {name: np.ascontiguousarray(part) for name, part in tape.items()}
-        _native.forward_forward(arrays | given, len(state.params), run.method.classes, adam, threads, isa)
+        _native.forward_forward(
+            arrays | given, len(state.params), run.method.classes, adam, threads, isa
+        )
         final = jax.tree.map(lambda part: part[:, -1], phase)
         state = move(lanes, state, final, row[:, -1], label[:, -1], n, apply.sum(1, dtype=np.int32))
         ticks -= n
@@ -116,7 +164,11 @@ def advance(lanes: Lanes, state: State, ticks: int, report: Callable[[int], None
 
 def named(tree: Any, before: str = "") -> dict[str, Any]:
     """The parameters of all layers by the names that the kernel knows."""
-    return {f"{i}.{before}{name}": part for i, layer in enumerate(tree) for name, part in layer._asdict().items()}
+    return {
+        f"{i}.{before}{name}": part
+        for i, layer in enumerate(tree)
+        for name, part in layer._asdict().items()
+    }
 
 
 def unpack(state: State, adam: bool) -> dict[str, np.ndarray]:
@@ -132,15 +184,27 @@ def pack(state: State, arrays: dict[str, np.ndarray], adam: bool) -> State:
     layers = range(len(state.z))
 
     def tree(before: str = "") -> Any:
-        return tuple(method.Layer(*(jnp.asarray(arrays[f"{i}.{before}{name}"]) for name in method.Layer._fields)) for i in layers)
+        return tuple(
+            method.Layer(
+                *(jnp.asarray(arrays[f"{i}.{before}{name}"]) for name in method.Layer._fields)
+            )
+            for i in layers
+        )
 
     opt = state.opt
     if adam:
-        opt = (opt[0]._replace(count=jnp.asarray(arrays["count"]), mu=tree("mu_"), nu=tree("nu_")), *opt[1:])
-    return state._replace(params=tree(), z=tuple(jnp.asarray(arrays[f"{i}.h"]) for i in layers), opt=opt)
+        opt = (
+            opt[0]._replace(count=jnp.asarray(arrays["count"]), mu=tree("mu_"), nu=tree("nu_")),
+            *opt[1:],
+        )
+    return state._replace(
+        params=tree(), z=tuple(jnp.asarray(arrays[f"{i}.h"]) for i in layers), opt=opt
+    )
 
 
-def label_scores(params: Any, images: Any, classes: int, threads: int | None = None, isa: str = "") -> np.ndarray:
+def label_scores(
+    params: Any, images: Any, classes: int, threads: int | None = None, isa: str = ""
+) -> np.ndarray:
     """methods.forward_forward.label_scores for all lanes at once: (lanes, rows, classes)."""
     arrays = {name: np.ascontiguousarray(part, np.float32) for name, part in named(params).items()}
     arrays["images"] = np.ascontiguousarray(images, np.float32)

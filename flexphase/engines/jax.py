@@ -30,7 +30,9 @@ class JaxEngine:
     def start(self, lanes: Lanes) -> State:
         return start(lanes)
 
-    def advance(self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]) -> State:
+    def advance(
+        self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]
+    ) -> State:
         piece = 1
         while ticks > 0:
             began, n = time.perf_counter(), min(piece, ticks)

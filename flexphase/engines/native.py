@@ -1,4 +1,6 @@
-"""The compiled Boltzmann engine: the same phases and stimuli as `tick`, in C++ with many lanes to a vector register."""
+"""The compiled Boltzmann engine: the same phases and stimuli as `tick`, in C++ with many lanes to a
+vector register.
+"""
 
 import contextlib
 import os
@@ -21,7 +23,10 @@ from .native_state import bits, joined, owned, pack, seeds, settle, unpack
 from .tapes import draw, reach
 
 _native: Any = None
-MISSING = "flexphase was installed without its compiled engines (no C++ compiler was found), so the JAX engine serves."
+MISSING = (
+    "flexphase was installed without its compiled engines (no C++ compiler was found), so the JAX "
+    "engine serves."
+)
 with contextlib.suppress(ImportError):
     from .. import _native  # type: ignore[attr-defined,no-redef]
 
@@ -35,17 +40,28 @@ def cores(threads: int | None) -> int:
     """Threads to use: as asked, else FLEXPHASE_THREADS, else all cores of this process."""
     named = os.environ.get("FLEXPHASE_THREADS", "") if threads is None else str(threads)
     if not named:
-        return len(os.sched_getaffinity(0)) if "sched_getaffinity" in dir(os) else os.cpu_count() or 1
+        return (
+            len(os.sched_getaffinity(0)) if "sched_getaffinity" in dir(os) else os.cpu_count() or 1
+        )
     if not named.isdecimal() or int(named) < 1:
-        raise ValueError(f"the number of threads (threads= or FLEXPHASE_THREADS) must be a whole number from 1 on, not {named!r}.")
+        raise ValueError(
+            "the number of threads (threads= or FLEXPHASE_THREADS) must be a whole number from 1 "
+            f"on, not {named!r}."
+        )
     return int(named)
 
 
 def changes_between(estimator: Any) -> bool:
     """Does the weight change in the middle of a phase? Tried on phases of seven ticks."""
     for sign in (1.0, -1.0):
-        phase = Phase(jnp.float32(sign), jnp.float32(0.3), jnp.float32(7), jnp.int32(7), jnp.int32(7))
-        seen = [np.asarray(part) for left in range(2, 7) for part in estimator(phase._replace(left=jnp.int32(left)))]
+        phase = Phase(
+            jnp.float32(sign), jnp.float32(0.3), jnp.float32(7), jnp.int32(7), jnp.int32(7)
+        )
+        seen = [
+            np.asarray(part)
+            for left in range(2, 7)
+            for part in estimator(phase._replace(left=jnp.int32(left)))
+        ]
         if any(not np.array_equal(a, b) for a, b in zip(seen[:-2], seen[2:], strict=True)):
             return True
     return False
@@ -60,7 +76,9 @@ def nll(params: Params, data: Any, threads: int | None = None) -> np.ndarray:
 
 
 def slots(ticks: int, mean_length: Any) -> int:
-    """Phases to draw ahead: enough, as a rule, for these ticks; in steps of an eighth of an octave, so that few sizes are compiled."""
+    """Phases to draw ahead: enough, as a rule, for these ticks; in steps of an eighth of an octave,
+    so that few sizes are compiled.
+    """
     need = ticks / float(np.min(np.asarray(mean_length))) + 2
     need = min(max(need + 4 * need**0.5, 64), SLOTS)
     step = 2 ** max(int(np.log2(need)) - 3, 0)
@@ -78,18 +96,30 @@ class Boltzmann:
 
     def refuses(self, run: Any) -> str | None:
         if type(run.method) not in (RBM, BoltzmannMachine):
-            return f"the native Boltzmann engine knows RBM and BoltzmannMachine, not {type(run.method).__name__}."
+            return (
+                "the native Boltzmann engine knows RBM and BoltzmannMachine, not "
+                f"{type(run.method).__name__}."
+            )
         if type(run.source) is not Rows:
-            return f"the native Boltzmann engine takes its stimuli from Rows, not {type(run.source).__name__}."
+            return (
+                "the native Boltzmann engine takes its stimuli from Rows, not "
+                f"{type(run.source).__name__}."
+            )
         data = np.asarray(run.source.data)
         if data.shape[-1] != run.method.visible:
-            return f"the data have {data.shape[-1]} columns and the model {run.method.visible} visible units."
+            return (
+                f"the data have {data.shape[-1]} columns and the model {run.method.visible} "
+                "visible units."
+            )
         if not ((data == 0) | (data == 1)).all():
             return "the native Boltzmann engine needs data of zeros and ones."
         if run.optimiser.make is not optax.sgd:
             return "the native Boltzmann engine knows plain gradient descent (optax.sgd) only."
         if changes_between(run.estimator):
-            return "the native Boltzmann engine needs an estimator whose weight is the same at all ticks but the first and the last."
+            return (
+                "the native Boltzmann engine needs an estimator whose weight is the same at all "
+                "ticks but the first and the last."
+            )
         return None
 
     def start(self, lanes: Lanes) -> State:
@@ -103,23 +133,43 @@ class Boltzmann:
         if self._data[0] is not source.data:
             self._data = (source.data, bits(source.data))
         eta = owned(np.broadcast_to(np.asarray(lanes.run.optimiser.eta), (len(lanes.keys),)))
-        return {"data": self._data[1], "eta": eta} | (joined(method) if type(method) is BoltzmannMachine else {})
+        return {"data": self._data[1], "eta": eta} | (
+            joined(method) if type(method) is BoltzmannMachine else {}
+        )
 
-    def advance(self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None], noise: Any = None) -> State:
-        """In pieces of about a third of a second. For tests: `noise` (ticks, lanes, visible + hidden) in the place of our own."""
+    def advance(
+        self,
+        lanes: Lanes,
+        state: State,
+        ticks: int,
+        report: Callable[[int], None],
+        noise: Any = None,
+    ) -> State:
+        """In pieces of about a third of a second. For tests: `noise` (ticks, lanes, visible +
+        hidden) in the place of our own.
+        """
         method = lanes.run.method
         block, rows = slots(ticks, lanes.run.process.mean_length), lanes.run.source.data.shape[-2]
-        enters = method.visible + method.hidden if noise is not None and method.negative_start in ("data", "random") else 0
+        enters = (
+            method.visible + method.hidden
+            if noise is not None and method.negative_start in ("data", "random")
+            else 0
+        )
         options = {
-            "negative_start": get_args(NegativeStart).index(method.negative_start), "visible_bias": method.visible_bias,
-            "remember": not lanes.run.estimator.local, "threads": self.threads, "isa": self.isa,
-        }  # fmt: skip
+            "negative_start": get_args(NegativeStart).index(method.negative_start),
+            "visible_bias": method.visible_bias,
+            "remember": not lanes.run.estimator.local,
+            "threads": self.threads,
+            "isa": self.isa,
+        }
         options |= {"wide": bool(state.noise.base)} if type(method) is RBM else {}
         kernel = _native.rbm if type(method) is RBM else _native.machine
         arrays, constant = unpack(state), self.constant(lanes)
         done, piece = 0, 64
         while done < ticks:
-            tape = draw(lanes, (state.key, state.phases, state.phase, state.process), block, rows, enters)
+            tape = draw(
+                lanes, (state.key, state.phases, state.phase, state.process), block, rows, enters
+            )
             told = constant | {name: np.asarray(part) for name, part in tape.for_kernel().items()}
             arrays["slot"][:] = 0
             ahead = min(reach(tape, arrays["left"]), ticks - done)

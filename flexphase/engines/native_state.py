@@ -11,11 +11,17 @@ from ..core import State
 from ..methods.binary import Units
 from .tapes import Tape
 
-NAMES = ("W", "a", "c")  # of the leaves of rbm.Params and of boltzmann.Couplings, whose one bias is called a here
+NAMES = (
+    "W",
+    "a",
+    "c",
+)  # of the leaves of rbm.Params and of boltzmann.Couplings, whose one bias is called a here
 
 
 class Noise(NamedTuple):
-    """State.noise of this engine: generators, and for wide models what a clamped phase has gathered so far (see rbm_wide_kernel.cpp)."""
+    """State.noise of this engine: generators, and for wide models what a clamped phase has gathered
+    so far (see rbm_wide_kernel.cpp).
+    """
 
     rng: Any  # (lanes, 4), wide: (lanes, 4, 16)
     base: Any = ()
@@ -25,9 +31,17 @@ class Noise(NamedTuple):
 
 @eqx.filter_jit
 def seeds(keys: Any, params: Any, wide: bool) -> Noise:
-    """Generators from a lane's key alone; tick 0's key serves, for this engine never uses it otherwise."""
-    rng = jax.vmap(lambda k: jax.random.bits(jax.random.fold_in(k, 0), (4, 16) if wide else (4,), jnp.uint32))(keys)
-    return Noise(rng, params, jnp.zeros_like(params.c), jnp.zeros((len(keys), params.c.shape[1] + 1))) if wide else Noise(rng)
+    """Generators from a lane's key alone; tick 0's key serves, for this engine never uses it
+    otherwise.
+    """
+    rng = jax.vmap(
+        lambda k: jax.random.bits(jax.random.fold_in(k, 0), (4, 16) if wide else (4,), jnp.uint32)
+    )(keys)
+    return (
+        Noise(rng, params, jnp.zeros_like(params.c), jnp.zeros((len(keys), params.c.shape[1] + 1)))
+        if wide
+        else Noise(rng)
+    )
 
 
 def owned(value: Any, dtype: Any = np.float32) -> np.ndarray:
@@ -36,7 +50,9 @@ def owned(value: Any, dtype: Any = np.float32) -> np.ndarray:
 
 
 def bits(data: Any) -> np.ndarray:
-    """Rows of zeros and ones as 32-bit words, unit i in bit i % 32 of word i // 32: (1 or lanes, rows, words)."""
+    """Rows of zeros and ones as 32-bit words, unit i in bit i % 32 of word i // 32: (1 or lanes,
+    rows, words).
+    """
     array = np.asarray(data) != 0
     array = array[None] if array.ndim == 2 else array
     wide = np.zeros((*array.shape[:2], -(-array.shape[2] // 32) * 32), bool)
@@ -45,14 +61,20 @@ def bits(data: Any) -> np.ndarray:
 
 
 def joined(method: Any) -> dict[str, np.ndarray]:
-    """The order of the units in a sweep, and to whom each is joined: joined[first[i] : first[i + 1]]."""
+    """The order of the units in a sweep, and to whom each is joined: joined[first[i] : first[i +
+    1]].
+    """
     mask, colour = np.asarray(method.mask), np.asarray(method.colour)
     if mask.ndim == 3:
         if (mask != mask[:1]).any():
             raise ValueError("the lanes of a native run must have the same mask; use engine='jax'.")
         mask, colour = mask[0], colour[0]
     first = np.concatenate([[0], np.cumsum(mask.sum(1))]).astype(np.int32)
-    return {"order": np.argsort(colour, kind="stable").astype(np.int32), "first": first, "joined": np.nonzero(mask)[1].astype(np.int32)}
+    return {
+        "order": np.argsort(colour, kind="stable").astype(np.int32),
+        "first": first,
+        "joined": np.nonzero(mask)[1].astype(np.int32),
+    }
 
 
 def named(prefix: str, params: Any) -> dict[str, np.ndarray]:
@@ -63,7 +85,12 @@ def unpack(state: State) -> dict[str, np.ndarray]:
     """The state as arrays that the kernels may write to."""
     noise = state.noise
     arrays = named("", state.params) | named("acc_", state.acc)
-    arrays |= {"v": owned(state.z.v), "h": owned(state.z.h), "x": owned(state.x), "rng": owned(noise.rng, np.uint32)}
+    arrays |= {
+        "v": owned(state.z.v),
+        "h": owned(state.z.h),
+        "x": owned(state.x),
+        "rng": owned(noise.rng, np.uint32),
+    }
     arrays |= {
         "left": owned(state.phase.left, np.int32),
         "updates": owned(state.updates, np.int32),
@@ -72,16 +99,23 @@ def unpack(state: State) -> dict[str, np.ndarray]:
     if state.z.chain:
         arrays |= {"chain_v": owned(state.z.chain[0]), "chain_h": owned(state.z.chain[1])}
     if noise.base:
-        arrays |= named("base_", noise.base) | {"drive": owned(noise.drive), "gathered": owned(noise.gathered)}
+        arrays |= named("base_", noise.base) | {
+            "drive": owned(noise.drive),
+            "gathered": owned(noise.gathered),
+        }
     return arrays
 
 
 def settle(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray) -> State:
     """Where the lanes are in their phases."""
     lane = np.arange(len(slot))
-    phase, process = jax.tree.map(lambda part: np.asarray(part)[lane, slot], (tape.phase, tape.process))
+    phase, process = jax.tree.map(
+        lambda part: np.asarray(part)[lane, slot], (tape.phase, tape.process)
+    )
     phases = np.asarray(tape.start) + slot - (left > 0)
-    return state._replace(phase=phase._replace(left=left.copy()), process=process, phases=phases.astype(np.int32))
+    return state._replace(
+        phase=phase._replace(left=left.copy()), process=process, phases=phases.astype(np.int32)
+    )
 
 
 def pack(state: State, written: dict[str, np.ndarray], ticks: int) -> State:
@@ -89,13 +123,20 @@ def pack(state: State, written: dict[str, np.ndarray], ticks: int) -> State:
     arrays = {name: jnp.asarray(array) for name, array in written.items()}
 
     def like(params: Any, prefix: str) -> Any:
-        return type(params)(*(arrays[prefix + name] for name, _ in zip(NAMES, params, strict=False)))
+        return type(params)(
+            *(arrays[prefix + name] for name, _ in zip(NAMES, params, strict=False))
+        )
 
     base = state.noise.base
     wide = (like(base, "base_"), arrays["drive"], arrays["gathered"]) if base else ()
     chain = (arrays["chain_v"], arrays["chain_h"]) if state.z.chain else ()
     state = state._replace(
-        params=like(state.params, ""), acc=like(state.acc, "acc_"), z=Units(arrays["v"], arrays["h"], chain), x=arrays["x"],
-        updates=arrays["updates"], ticks=state.ticks + ticks, noise=Noise(arrays["rng"], *wide),
-    )  # fmt: skip
+        params=like(state.params, ""),
+        acc=like(state.acc, "acc_"),
+        z=Units(arrays["v"], arrays["h"], chain),
+        x=arrays["x"],
+        updates=arrays["updates"],
+        ticks=state.ticks + ticks,
+        noise=Noise(arrays["rng"], *wide),
+    )
     return jax.tree.map(jnp.asarray, state)

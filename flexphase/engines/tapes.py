@@ -1,4 +1,6 @@
-"""Phase tapes: what the lanes will be told, drawn ahead in blocks from the very keys that `tick` would use."""
+"""Phase tapes: what the lanes will be told, drawn ahead in blocks from the very keys that `tick`
+would use.
+"""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +16,9 @@ from ..lanes import Lanes
 
 
 class Tape(NamedTuple):
-    """Phases of every lane, (lanes, slots); slot 0 is the phase that the lane is in, the next one has number `start`."""
+    """Phases of every lane, (lanes, slots); slot 0 is the phase that the lane is in, the next one
+    has number `start`.
+    """
 
     start: Array  # (lanes,)
     phase: Phase
@@ -37,7 +41,9 @@ class Tape(NamedTuple):
 
 
 def keys(key: Array, n: Array) -> tuple[Array, Array, Array]:
-    """`phase_keys`, one by one. JAX's default split gives fold_in(key, i) as its i-th key, and that compiles to faster code."""
+    """`phase_keys`, one by one. JAX's default split gives fold_in(key, i) as its i-th key, and that
+    compiles to faster code.
+    """
     if not jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
         return tuple(phase_keys(key, n))  # type: ignore[return-value]
     phase = jax.random.fold_in(key, -1 - n)
@@ -45,7 +51,9 @@ def keys(key: Array, n: Array) -> tuple[Array, Array, Array]:
 
 
 def weigh(estimator: Any, phase: Phase) -> tuple[Array, Array]:
-    """What the estimator says at the first tick of a phase, between, and at the last, which may be the first."""
+    """What the estimator says at the first tick of a phase, between, and at the last, which may be
+    the first.
+    """
     left = jnp.stack([phase.ticks, jnp.maximum(phase.ticks - 1, 1), jnp.ones_like(phase.ticks)])
     weight, apply = jax.vmap(lambda n: estimator(phase._replace(left=n)))(left)
     return jnp.float32(weight), jnp.bool_(apply)
@@ -53,7 +61,8 @@ def weigh(estimator: Any, phase: Phase) -> tuple[Array, Array]:
 
 @eqx.filter_jit
 def draw(lanes: Lanes, at: tuple[Any, Any, Phase, Any], slots: int, rows: int, noise: int) -> Tape:
-    """The present phase and the next `slots` - 1 of every lane, with `noise` uniform numbers for the start of each.
+    """The present phase and the next `slots` - 1 of every lane, with `noise` uniform numbers for
+    the start of each.
 
     `at` is where the lanes are: their key, phases, phase and process of State.
     """
@@ -73,9 +82,14 @@ def draw(lanes: Lanes, at: tuple[Any, Any, Phase, Any], slots: int, rows: int, n
         phases = jax.tree.map(before, phase, phases)
         weight, apply = jax.vmap(weigh, (None, 0))(run.estimator, phases)
         return Tape(
-            start, phases, jax.tree.map(before, process, processes), before(jnp.int32(-1), row), weight, apply,
+            start,
+            phases,
+            jax.tree.map(before, process, processes),
+            before(jnp.int32(-1), row),
+            weight,
+            apply,
             jax.tree.map(lambda e: before(jnp.zeros(noise), e), enter),
-        )  # fmt: skip
+        )
 
     return lanes.vmap(one, *at)
 

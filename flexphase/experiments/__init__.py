@@ -1,4 +1,6 @@
-"""One file per figure of the paper. Each has TITLE, SIZES (the settings of `quick` and `full`), sweeps(size) and show(size, data)."""
+"""One file per figure of the paper. Each has TITLE, SIZES (the settings of `quick` and `full`),
+sweeps(size) and show(size, data).
+"""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -9,11 +11,18 @@ from ..report.panels import Panel
 from .claims import Claim
 
 #: The words of the command line, and the files that they stand for.
-FIGURES = {"fig1": ["fig1"], "fig2": ["fig2_bas", "fig2_mnist"], "fig3": ["fig3"], "appendix": ["appendix"]}
+FIGURES = {
+    "fig1": ["fig1"],
+    "fig2": ["fig2_bas", "fig2_mnist"],
+    "fig3": ["fig3"],
+    "appendix": ["appendix"],
+}
 
 
 class Shown(NamedTuple):
-    """What a figure shows: panels, the paper's claims with what was measured, remarks, and settings worth a line."""
+    """What a figure shows: panels, the paper's claims with what was measured, remarks, and settings
+    worth a line.
+    """
 
     panels: Sequence[Panel]
     claims: Sequence[Claim]

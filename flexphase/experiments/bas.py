@@ -30,8 +30,10 @@ def rule(name: str, length: int, b: float) -> Rule:
 
 
 def build(name: str, length: int, eta: float, b: float = 0.5, start: str = "carry") -> Run:
-    """`start` is where a negative phase begins. For CD-k, whose phases alternate, `carry` goes on from the h that was just sampled given
-    the data: CD as Hinton has it, without a second draw of h."""
+    """`start` is where a negative phase begins. For CD-k, whose phases alternate, `carry` goes on
+    from the h that was just sampled given the data: CD as Hinton has it, without a second draw of
+    h.
+    """
     method = RBM(SIDE**2, HIDDEN, visible_bias=False, negative_start=start)  # type: ignore[arg-type]
     return Run(method, *rule(name, length, b), source(), Optimiser(eta))
 

@@ -1,4 +1,6 @@
-"""Fig. 1: the phase dynamics of a real run, standard beside AoL random T. The paper's traces are drawn by hand; these are measured."""
+"""Fig. 1: the phase dynamics of a real run, standard beside AoL random T. The paper's traces are
+drawn by hand; these are measured.
+"""
 
 from functools import partial
 from typing import Any
@@ -32,33 +34,63 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
     for title, cell in (("A  standard, CD-20", STANDARD), ("B  AoL random T, mean 20", AOL)):
         t = trace(build(**cell), **size)
         x = np.arange(size["ticks"])
-        time, ribbon = "network time steps (ticks); grey: negative phase", shaded(t["sign"], t["first"])
+        time, ribbon = (
+            "network time steps (ticks); grey: negative phase",
+            shaded(t["sign"], t["first"]),
+        )
         weight = t["w"][:, np.ptp(t["w"], axis=0).argmax()]  # of unit UNIT, the one that moves most
-        drawn = [("learning on", "learning rate is on (0 or 1)", t["learns"], (-0.05, 1.15)),
-                 ("one unit", f"state of visible unit {UNIT}", t["v"], (-0.05, 1.15)),
-                 ("one weight", "change of the weight since tick 0", weight - weight[0], None)]  # fmt: skip
+        drawn = [
+            ("learning on", "learning rate is on (0 or 1)", t["learns"], (-0.05, 1.15)),
+            ("one unit", f"state of visible unit {UNIT}", t["v"], (-0.05, 1.15)),
+            ("one weight", "change of the weight since tick 0", weight - weight[0], None),
+        ]
         panels += [
-            Panel(f"{title}: {what}", time, label, [Series("", x, y, colour=(0, 1, 3)[i], kind="steps")], shade=ribbon, ylim=ylim)
+            Panel(
+                f"{title}: {what}",
+                time,
+                label,
+                [Series("", x, y, colour=(0, 1, 3)[i], kind="steps")],
+                shade=ribbon,
+                ylim=ylim,
+            )
             for i, (what, label, y, ylim) in enumerate(drawn)
         ]
         memory.append(float(np.mean(t["memory"])))
         learning.append(float(np.mean(t["learns"])))
     claims = [
-        Claim("The standard learner must carry g+ through the negative phase; the other remembers nothing.",
-              f"the accumulator is not empty at {memory[0]:.0%} of tick boundaries (standard) and at {memory[1]:.0%} (AoL random T)",
-              "pass" if memory[0] > 0 and memory[1] == 0 else "fail", "counted over the ticks drawn; exactly zero is asked of AoL"),
-        Claim("Learning is switched on at the ends of phase pairs only; with AoL it is always on.",
-              f"the learning rate is on at {learning[0]:.1%} of ticks (standard) and at {learning[1]:.0%} (AoL random T)",
-              "pass" if learning[0] < 0.05 and learning[1] == 1 else "fail", "counted over the ticks drawn"),
-    ]  # fmt: skip
-    return Shown(panels, claims, ["All traces are of one trained lane, seed 0; the paper's are illustrations."], 3)
+        Claim(
+            "The standard learner must carry g+ through the negative phase; the other remembers "
+            "nothing.",
+            f"the accumulator is not empty at {memory[0]:.0%} of tick boundaries (standard) and "
+            f"at {memory[1]:.0%} (AoL random T)",
+            "pass" if memory[0] > 0 and memory[1] == 0 else "fail",
+            "counted over the ticks drawn; exactly zero is asked of AoL",
+        ),
+        Claim(
+            "Learning is switched on at the ends of phase pairs only; with AoL it is always on.",
+            f"the learning rate is on at {learning[0]:.1%} of ticks (standard) and at "
+            f"{learning[1]:.0%} (AoL random T)",
+            "pass" if learning[0] < 0.05 and learning[1] == 1 else "fail",
+            "counted over the ticks drawn",
+        ),
+    ]
+    return Shown(
+        panels,
+        claims,
+        ["All traces are of one trained lane, seed 0; the paper's are illustrations."],
+        3,
+    )
 
 
 def shaded(sign: np.ndarray, first: np.ndarray) -> list[tuple[float, float]]:
     """The stretches of negative phases, with a gap where one follows another."""
     starts = np.flatnonzero(first)
     ends = np.append(starts[1:], len(sign))
-    return [(a + 0.4, b - 0.4) for a, b in zip(starts.tolist(), ends.tolist(), strict=True) if sign[a] < 0]
+    return [
+        (a + 0.4, b - 0.4)
+        for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+        if sign[a] < 0
+    ]
 
 
 def trace(run: Run, settle: int, ticks: int) -> dict[str, np.ndarray]:

@@ -1,4 +1,6 @@
-"""What Fig. 2 A/C and the appendix train on MNIST: a Forward-Forward network, and an RBM whose last visible units are the label."""
+"""What Fig. 2 A/C and the appendix train on MNIST: a Forward-Forward network, and an RBM whose last
+visible units are the label.
+"""
 
 from functools import cache
 from typing import Any
@@ -22,7 +24,9 @@ MACHINE = (f"{__name__}:build_rbm", f"{__name__}:rbm_errors")
 def build_network(name: str, eta: float, b: float = 0.5, shown: int = 0) -> Run:
     """One tick is one pass: the standard rule takes two to an update, ISD one."""
     rule = cd(1) if name == "standard" else isd(b, 1)
-    return Run(ForwardForward(LAYERS), *rule, contrast(name == "standard"), Optimiser(eta, optax.adam))
+    return Run(
+        ForwardForward(LAYERS), *rule, contrast(name == "standard"), Optimiser(eta, optax.adam)
+    )
 
 
 def network_errors(shown: int, **_: Any) -> dict[str, Any]:
@@ -46,8 +50,9 @@ def build_rbm(eta: float, length: int, b: float | None = None, shown: int = 0) -
 
 
 def rbm_errors(shown: int, **_: Any) -> dict[str, Any]:
-    """By free energy, exact, and read from samples of the label units, as the paper does: on about `shown` test images along the
-    way, on all of them at the end."""
+    """By free energy, exact, and read from samples of the label units, as the paper does: on about
+    `shown` test images along the way, on all of them at the end.
+    """
     test = binarised_mnist().test
     kinds = {"free_energy_error": FreeEnergyError, "sampled_error": SampledError}
     return {name: AtEnd(error(*every(shown, *test)), error(*test)) for name, error in kinds.items()}

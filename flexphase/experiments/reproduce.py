@@ -30,11 +30,21 @@ def plan(word: str, size: str) -> dict[str, dict[str, Sweep]]:
 
 def configuration(word: str, size: str) -> dict[str, Any]:
     """What a run folder is bound to."""
-    sweeps = {name: {key: sweep._asdict() for key, sweep in own.items()} for name, own in plan(word, size).items()}
-    return {"figures": word, "size": size, "settings": {name: figure(name).SIZES[size] for name in sweeps}, "sweeps": sweeps}
+    sweeps = {
+        name: {key: sweep._asdict() for key, sweep in own.items()}
+        for name, own in plan(word, size).items()
+    }
+    return {
+        "figures": word,
+        "size": size,
+        "settings": {name: figure(name).SIZES[size] for name in sweeps},
+        "sweeps": sweeps,
+    }
 
 
-def reproduce(word: str, size: str, out: Path, resume: bool, executor: Executor, command: str) -> Path:
+def reproduce(
+    word: str, size: str, out: Path, resume: bool, executor: Executor, command: str
+) -> Path:
     """The page."""
     own = plan(word, size)
     with RunFolder(out, configuration(word, size), resume) as folder:
@@ -42,15 +52,33 @@ def reproduce(word: str, size: str, out: Path, resume: bool, executor: Executor,
         for fetch in {figure(name).DATA for name in own} - {None}:
             fetch(say)
         train(own, folder, executor, elapsed)
-        entries = [entry(name, size, {key: collect(sweep, folder) for key, sweep in own[name].items()}, folder, elapsed) for name in own]
+        entries = [
+            entry(
+                name,
+                size,
+                {key: collect(sweep, folder) for key, sweep in own[name].items()},
+                folder,
+                elapsed,
+            )
+            for name in own
+        ]
         elapsed["all"] = elapsed.get("all", 0.0) + time.monotonic() - began
         folder.write(TIMES, json.dumps(elapsed))
-        return folder.write("report.html", page(f"flexphase: {word}, {size}", command, facts(own, elapsed), entries))
+        return folder.write(
+            "report.html", page(f"flexphase: {word}, {size}", command, facts(own, elapsed), entries)
+        )
 
 
-def train(own: dict[str, dict[str, Sweep]], folder: RunFolder, executor: Executor, elapsed: dict[str, float]) -> None:
+def train(
+    own: dict[str, dict[str, Sweep]],
+    folder: RunFolder,
+    executor: Executor,
+    elapsed: dict[str, float],
+) -> None:
     figure_of = {sweep.name: name for name, sweeps in own.items() for sweep in sweeps.values()}
-    every: list[Chunk] = [chunk for sweeps in own.values() for sweep in sweeps.values() for chunk in chunks(sweep)]
+    every: list[Chunk] = [
+        chunk for sweeps in own.values() for sweep in sweeps.values() for chunk in chunks(sweep)
+    ]
     with Display(figure_of, every, [c.name for c in every if done(folder, c)], elapsed) as display:
 
         def watch(running: dict[str, int], finished: str | None) -> None:
@@ -58,19 +86,34 @@ def train(own: dict[str, dict[str, Sweep]], folder: RunFolder, executor: Executo
             if finished:
                 folder.write(TIMES, json.dumps(elapsed))
 
-        execute([sweep for sweeps in own.values() for sweep in sweeps.values()], folder, executor, watch)
+        execute(
+            [sweep for sweeps in own.values() for sweep in sweeps.values()], folder, executor, watch
+        )
 
 
-def entry(name: str, size: str, data: dict[str, xr.Dataset], folder: RunFolder, elapsed: dict[str, float]) -> Entry:
+def entry(
+    name: str, size: str, data: dict[str, xr.Dataset], folder: RunFolder, elapsed: dict[str, float]
+) -> Entry:
     """Draw a figure, write its files, and weigh its claims."""
     module, began = figure(name), time.monotonic()
     shown = module.show(module.SIZES[size], data)
-    paths = {"CSV": drawn(name, shown, folder), "netCDF": recorded(name, shown, data, folder), **pictures(name, shown, folder)}
+    paths = {
+        "CSV": drawn(name, shown, folder),
+        "netCDF": recorded(name, shown, data, folder),
+        **pictures(name, shown, folder),
+    }
     elapsed[name] = elapsed.get(name, 0.0) + time.monotonic() - began
     settings = dict(module.SIZES[size]) | {f"seeds of {d}": _range(ds) for d, ds in data.items()}
-    say(f"{name}: " + ", ".join(f"{v} {sum(c.verdict == v for c in shown.claims)}" for v in ("pass", "fail", "unclear")))
+    say(
+        f"{name}: "
+        + ", ".join(
+            f"{v} {sum(c.verdict == v for c in shown.claims)}" for v in ("pass", "fail", "unclear")
+        )
+    )
     light, dark = (picture(shown, "svg", style) for style in (LIGHT, DARK))
-    return Entry(name, module.TITLE, shown, light, dark, settings, paths, times(module, data, elapsed[name]))
+    return Entry(
+        name, module.TITLE, shown, light, dark, settings, paths, times(module, data, elapsed[name])
+    )
 
 
 def _range(dataset: xr.Dataset) -> str:
@@ -86,10 +129,14 @@ def times(module: ModuleType, data: dict[str, xr.Dataset], elapsed: float) -> di
     cost = per_call(PLAIN[kind](*shape))
     return {
         "time": f"{clock(elapsed)} on the clock",
-        "worker time": ", ".join(f"{clock(sum(d.attrs[key] for d in data.values()))} {what}" for key, what in parts.items()),
+        "worker time": ", ".join(
+            f"{clock(sum(d.attrs[key] for d in data.values()))} {what}"
+            for key, what in parts.items()
+        ),
         "engine": ", ".join(sorted({str(d.attrs["engine"]) for d in data.values()})),
         "ticks of all lanes": f"{ticks:.3g}",
-        "the authors' way": f"{clock(ticks * cost)}: {1e6 * cost:.3g} us per tick, measured here on a plain NumPy loop, a lane at a time",
+        "the authors' way": f"{clock(ticks * cost)}: {1e6 * cost:.3g} us per tick, measured here "
+        "on a plain NumPy loop, a lane at a time",
     }
 
 

@@ -1,4 +1,6 @@
-"""What the Bernoulli models share: their state, the start of a negative phase, sampling, and the data that they accept."""
+"""What the Bernoulli models share: their state, the start of a negative phase, sampling, and the
+data that they accept.
+"""
 
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
@@ -10,9 +12,9 @@ from jax import Array
 from ..checks import count, matrix
 from ..core import Key, where
 
-#: Where the chain of a negative phase begins: `carry` goes on from the state that the last phase left (eq. 5; after a positive phase that
-#: is the data), `data` clamps the last data row for one step, `persistent` goes on from the end of the last negative phase, `random`
-#: forgets everything.
+#: Where the chain of a negative phase begins: `carry` goes on from the state that the last phase
+#: left (eq. 5; after a positive phase that is the data), `data` clamps the last data row for one
+#: step, `persistent` goes on from the end of the last negative phase, `random` forgets everything.
 NegativeStart = Literal["carry", "data", "persistent", "random"]
 
 
@@ -23,9 +25,13 @@ class Units(NamedTuple):
 
 
 class Gibbs(Protocol):
-    """One sweep: (key, params, v, h, x, clamped) -> (v, h), with visible units held at x where `clamped` (one flag, or one for each)."""
+    """One sweep: (key, params, v, h, x, clamped) -> (v, h), with visible units held at x where
+    `clamped` (one flag, or one for each).
+    """
 
-    def __call__(self, key: Key, params: Any, v: Array, h: Array, x: Array, clamped: Array, /) -> tuple[Array, Array]: ...
+    def __call__(
+        self, key: Key, params: Any, v: Array, h: Array, x: Array, clamped: Array, /
+    ) -> tuple[Array, Array]: ...
 
 
 def bernoulli(u: Array, p: Any) -> Array:
@@ -40,7 +46,9 @@ def init(key: Key, visible: int, hidden: int, start: NegativeStart) -> Units:
     return Units(v, h, (v, h) if start == "persistent" else ())
 
 
-def enter(start: NegativeStart, gibbs: Gibbs, key: Key, params: Any, z: Units, x: Array, sign: Array) -> Units:
+def enter(
+    start: NegativeStart, gibbs: Gibbs, key: Key, params: Any, z: Units, x: Array, sign: Array
+) -> Units:
     """Only the start of a negative phase needs care: a positive one is clamped by every step."""
     match start:
         case "carry":
@@ -56,25 +64,52 @@ def enter(start: NegativeStart, gibbs: Gibbs, key: Key, params: Any, z: Units, x
 
 
 def step(gibbs: Gibbs, key: Key, params: Any, z: Units, x: Array, sign: Array) -> Units:
-    """A sweep, clamped in a positive phase; the chain of `persistent` moves in negative phases only."""
+    """A sweep, clamped in a positive phase; the chain of `persistent` moves in negative phases
+    only.
+    """
     v, h = gibbs(key, params, z.v, z.h, x, sign > 0)
     return Units(v, h, where(sign < 0, (v, h), z.chain) if z.chain else ())
 
 
-def sample(method: Any, key: Key, params: Any, rows: int = 100, steps: int = 1000, x: Any = None, clamped: Any = None) -> Array:
-    """Visible units of `rows` independent chains, `steps` Gibbs sweeps after a random start: (rows, visible).
+def sample(
+    method: Any,
+    key: Key,
+    params: Any,
+    rows: int = 100,
+    steps: int = 1000,
+    x: Any = None,
+    clamped: Any = None,
+) -> Array:
+    """Visible units of `rows` independent chains, `steps` Gibbs sweeps after a random start: (rows,
+    visible).
 
-    Partially clamped: `clamped` is a mask of the visible units that are held at `x`, a (visible,) or (rows, visible) array.
+    Partially clamped: `clamped` is a mask of the visible units that are held at `x`, a (visible,)
+    or (rows, visible) array.
     """
     rows, steps = count(rows, "rows"), count(steps, "steps")
     if (x is None) != (clamped is None):
-        raise ValueError("give x (the values) and clamped (the mask of visible units that are held there) together, or neither.")
+        raise ValueError(
+            "give x (the values) and clamped (the mask of visible units that are held there) "
+            "together, or neither."
+        )
     values = jnp.zeros(method.visible) if x is None else jnp.asarray(x, jnp.float32)
     mask = jnp.zeros(method.visible, bool) if clamped is None else jnp.asarray(clamped, bool)
-    if values.shape not in ((method.visible,), (rows, method.visible)) or mask.shape != (method.visible,):
-        raise ValueError(f"x must have shape ({method.visible},) or ({rows}, {method.visible}) and clamped ({method.visible},).")
+    if values.shape not in ((method.visible,), (rows, method.visible)) or mask.shape != (
+        method.visible,
+    ):
+        raise ValueError(
+            f"x must have shape ({method.visible},) or ({rows}, {method.visible}) and clamped "
+            f"({method.visible},)."
+        )
     check_rows(jnp.atleast_2d(jnp.where(mask, values, 0)), method.visible)
-    return _chains(method, params, jax.random.split(key, rows), jnp.broadcast_to(values, (rows, method.visible)), mask, jnp.int32(steps))
+    return _chains(
+        method,
+        params,
+        jax.random.split(key, rows),
+        jnp.broadcast_to(values, (rows, method.visible)),
+        mask,
+        jnp.int32(steps),
+    )
 
 
 @eqx.filter_jit
@@ -92,11 +127,16 @@ def check_units(visible: Any, hidden: Any, fewest_hidden: int, start: Any) -> No
     count(visible, "visible")
     count(hidden, "hidden", fewest_hidden)
     if start not in get_args(NegativeStart):
-        raise ValueError(f"negative_start must be one of {', '.join(get_args(NegativeStart))}, not {start!r}.")
+        raise ValueError(
+            f"negative_start must be one of {', '.join(get_args(NegativeStart))}, not {start!r}."
+        )
 
 
 def check_rows(data: Any, visible: int) -> None:
     """Data for a Bernoulli model: zeros and ones, a column for each visible unit."""
     columns = matrix(data, binary=True).shape[1]
     if columns != visible:
-        raise ValueError(f"the data has {columns} columns and the model {visible} visible units; make the model with visible={columns}.")
+        raise ValueError(
+            f"the data has {columns} columns and the model {visible} visible units; make the model "
+            f"with visible={columns}."
+        )

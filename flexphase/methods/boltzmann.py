@@ -1,7 +1,9 @@
-"""Boltzmann machine with lateral weights: E(z) = -1/2 z W z - bias z, p(z) proportional to exp(-E), z = (visible, hidden) in {0, 1}^n.
+"""Boltzmann machine with lateral weights: E(z) = -1/2 z W z - bias z, p(z) proportional to exp(-E),
+z = (visible, hidden) in {0, 1}^n.
 
-W is symmetric with a zero diagonal, so -1/2 z W z = -sum_{i<j} W_ij z_i z_j: a pair of units has ONE weight, written twice. Its
-gradient dE/dW_ij = -z_i z_j is written to both places too, so W stays symmetric under every elementwise optimiser.
+W is symmetric with a zero diagonal, so -1/2 z W z = -sum_{i<j} W_ij z_i z_j: a pair of units has
+ONE weight, written twice. Its gradient dE/dW_ij = -z_i z_j is written to both places too, so W
+stays symmetric under every elementwise optimiser.
 """
 
 from typing import Any, Literal, NamedTuple, get_args
@@ -30,13 +32,17 @@ def energy(params: Couplings, z: Array) -> Array:
 
 
 def lattice(height: int, width: int) -> np.ndarray:
-    """The mask of a square grid of units, numbered row by row, each joined to its up to four neighbours."""
+    """The mask of a square grid of units, numbered row by row, each joined to its up to four
+    neighbours.
+    """
     row, column = np.divmod(np.arange(height * width), width)
     return np.abs(row[:, None] - row) + np.abs(column[:, None] - column) == 1
 
 
 def two_colours(mask: np.ndarray) -> np.ndarray:
-    """Colours 0 and 1 such that no two joined units have the same one; the first unit of every connected part gets 0."""
+    """Colours 0 and 1 such that no two joined units have the same one; the first unit of every
+    connected part gets 0.
+    """
     colour = np.full(len(mask), -1)
     for first in range(len(mask)):
         if colour[first] < 0:
@@ -47,7 +53,8 @@ def two_colours(mask: np.ndarray) -> np.ndarray:
                 reached.extend(fresh)
     if np.any(mask & (colour[:, None] == colour)):
         raise ValueError(
-            "a chequerboard needs a mask of two colours, with no odd cycle of joined units (a lattice, or visible to hidden only); "
+            "a chequerboard needs a mask of two colours, with no odd cycle of joined units (a "
+            "lattice, or visible to hidden only); "
             "this mask has one, so use sweep='sequential'."
         )
     return colour
@@ -57,19 +64,27 @@ def check_mask(mask: Any, n: int) -> np.ndarray:
     """Symmetric, empty diagonal; None joins every pair."""
     given = ~np.eye(n, dtype=bool) if mask is None else np.asarray(mask)
     if given.shape != (n, n) or not np.isin(given, (0, 1)).all():
-        raise ValueError(f"the mask must be a ({n}, {n}) array of booleans, one row for each unit, visible units first.")
+        raise ValueError(
+            f"the mask must be a ({n}, {n}) array of booleans, one row for each unit, visible "
+            "units first."
+        )
     given = given.astype(bool)
     if given.diagonal().any() or (given != given.T).any():
-        raise ValueError("the mask must be symmetric with an empty diagonal; try mask | mask.T with np.fill_diagonal(mask, False).")
+        raise ValueError(
+            "the mask must be symmetric with an empty diagonal; try mask | mask.T with "
+            "np.fill_diagonal(mask, False)."
+        )
     return given
 
 
 class BoltzmannMachine(eqx.Module):
-    """One step is one sweep of Gibbs sampling over all free units, with one uniform number for each unit.
+    """One step is one sweep of Gibbs sampling over all free units, with one uniform number for each
+    unit.
 
-    `sequential` visits unit 0, 1, ..., n - 1, each given the newest state of all others; `chequerboard` draws all units of colour 0 at
-    once, then all of colour 1, and needs a `mask` without odd cycles. In a positive phase the visible units are clamped to the data.
-    `mask` (n, n) says which pairs are joined (default: all). For `negative_start` see `NegativeStart`.
+    `sequential` visits unit 0, 1, ..., n - 1, each given the newest state of all others;
+    `chequerboard` draws all units of colour 0 at once, then all of colour 1, and needs a `mask`
+    without odd cycles. In a positive phase the visible units are clamped to the data. `mask` (n, n)
+    says which pairs are joined (default: all). For `negative_start` see `NegativeStart`.
     """
 
     mask: Array
@@ -96,7 +111,10 @@ class BoltzmannMachine(eqx.Module):
             raise ValueError(f"sweep must be one of {', '.join(get_args(Sweep))}, not {sweep!r}.")
         joined = check_mask(mask, visible + hidden)
         self.mask = jnp.asarray(joined)
-        self.colour = jnp.asarray(two_colours(joined) if sweep == "chequerboard" else np.zeros(len(joined), int), jnp.int32)
+        self.colour = jnp.asarray(
+            two_colours(joined) if sweep == "chequerboard" else np.zeros(len(joined), int),
+            jnp.int32,
+        )
         self.visible, self.hidden, self.sweep = visible, hidden, sweep
         self.visible_bias, self.negative_start, self.scale = visible_bias, negative_start, scale
 
@@ -110,12 +128,18 @@ class BoltzmannMachine(eqx.Module):
     def init(self, key: Key) -> tuple[Couplings, Units]:
         k_w, k_z = jax.random.split(key)
         upper = jnp.triu(self.scale * jax.random.normal(k_w, (self.n, self.n)), 1) * self.mask
-        return Couplings(upper + upper.T, jnp.zeros(self.n)), binary.init(k_z, self.visible, self.hidden, self.negative_start)
+        return Couplings(upper + upper.T, jnp.zeros(self.n)), binary.init(
+            k_z, self.visible, self.hidden, self.negative_start
+        )
 
-    def gibbs(self, key: Key, params: Couplings, v: Array, h: Array, x: Array, clamped: Array) -> tuple[Array, Array]:
+    def gibbs(
+        self, key: Key, params: Couplings, v: Array, h: Array, x: Array, clamped: Array
+    ) -> tuple[Array, Array]:
         """One sweep over the units that are not clamped."""
         u = jax.random.uniform(key, (self.n,))
-        held = jnp.concatenate([jnp.broadcast_to(clamped, (self.visible,)), jnp.zeros(self.hidden, bool)])
+        held = jnp.concatenate(
+            [jnp.broadcast_to(clamped, (self.visible,)), jnp.zeros(self.hidden, bool)]
+        )
         z = jnp.concatenate([jnp.where(clamped, x, v), h])
 
         def unit(i: Array, z: Array) -> Array:
@@ -126,7 +150,11 @@ class BoltzmannMachine(eqx.Module):
             p = jax.nn.sigmoid(params.W @ z + params.bias)
             return jnp.where((self.colour == colour) & ~held, bernoulli(u, p), z)
 
-        z = jax.lax.fori_loop(0, 2, block, z) if self.sweep == "chequerboard" else jax.lax.fori_loop(0, self.n, unit, z)
+        z = (
+            jax.lax.fori_loop(0, 2, block, z)
+            if self.sweep == "chequerboard"
+            else jax.lax.fori_loop(0, self.n, unit, z)
+        )
         return z[: self.visible], z[self.visible :]
 
     def enter(self, key: Key, params: Couplings, z: Units, x: Array, sign: Array) -> Units:
@@ -138,4 +166,6 @@ class BoltzmannMachine(eqx.Module):
     def grad(self, params: Couplings, z: Units, x: Array, sign: Array) -> Couplings:
         """dE/dtheta at the sampled state: the same function in both phases."""
         both = jnp.concatenate([z.v, z.h])
-        return Couplings(-jnp.outer(both, both) * self.mask, -jnp.concatenate([z.v * self.visible_bias, z.h]))
+        return Couplings(
+            -jnp.outer(both, both) * self.mask, -jnp.concatenate([z.v * self.visible_bias, z.h])
+        )

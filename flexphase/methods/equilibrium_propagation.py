@@ -1,10 +1,13 @@
-"""Equilibrium propagation in a layered continuous Hopfield network, s_0 = input, s_1, ..., s_L = output.
+"""Equilibrium propagation in a layered continuous Hopfield network, s_0 = input, s_1, ..., s_L =
+output.
 
-    E(s) = sum_l [ G(s_l) - s_{l-1} W_l s_l - c_l s_l ]  with  G' = inverse of the activation rho  (Hopfield's energy)
-    F(s) = E(s) + beta/2 |s_L - target|^2               nudged in a positive phase, beta = 0 (free) in a negative one
+    E(s) = sum_l [ G(s_l) - s_{l-1} W_l s_l - c_l s_l ]  with  G' = inverse of the activation rho
+    (Hopfield's energy) F(s) = E(s) + beta/2 |s_L - target|^2               nudged in a positive
+    phase, beta = 0 (free) in a negative one
 
-At rest dF/ds = 0, that is s_l = rho(what l receives). There d/dtheta of the loss 1/2 |s_L - target|^2 of the free network is the limit
-beta -> 0 of (1/beta) dE/dtheta (nudged) - (1/beta) dE/dtheta (free): two local terms, g_plus - g_minus.
+At rest dF/ds = 0, that is s_l = rho(what l receives). There d/dtheta of the loss 1/2 |s_L -
+target|^2 of the free network is the limit beta -> 0 of (1/beta) dE/dtheta (nudged) - (1/beta)
+dE/dtheta (free): two local terms, g_plus - g_minus.
 """
 
 from collections.abc import Callable
@@ -29,18 +32,27 @@ States = tuple[Array, ...]  # s_1, ..., s_L
 
 
 def hard_sigmoid(x: Array) -> Array:
-    """The logistic function made of three lines: 1/2 + x/4 within [0, 1], so that no unit starts where it cannot learn."""
+    """The logistic function made of three lines: 1/2 + x/4 within [0, 1], so that no unit starts
+    where it cannot learn.
+    """
     return jnp.clip(0.5 + 0.25 * x, 0, 1)
 
 
 def energy(params: Params, s: States, x: Array) -> Array:
     """The part of E that depends on the parameters: E without G."""
     below = (x, *s[:-1])
-    return -sum((s0 @ layer.W @ s1 + layer.c @ s1 for layer, s0, s1 in zip(params, below, s, strict=True)), jnp.zeros(()))
+    return -sum(
+        (s0 @ layer.W @ s1 + layer.c @ s1 for layer, s0, s1 in zip(params, below, s, strict=True)),
+        jnp.zeros(()),
+    )
 
 
-def relax(params: Params, s: States, x: Array, target: Array, beta: Array, dt: Array, rho: Callable) -> States:
-    """One step of all layers at once: s_l += dt (rho(what l receives, from below, above and the nudge) - s_l)."""
+def relax(
+    params: Params, s: States, x: Array, target: Array, beta: Array, dt: Array, rho: Callable
+) -> States:
+    """One step of all layers at once: s_l += dt (rho(what l receives, from below, above and the
+    nudge) - s_l).
+    """
     new = []
     for i, (layer, s1) in enumerate(zip(params, s, strict=True)):
         drive = (s[i - 1] if i else x) @ layer.W + layer.c
@@ -50,67 +62,108 @@ def relax(params: Params, s: States, x: Array, target: Array, beta: Array, dt: A
 
 
 class EquilibriumPropagation(eqx.Module):
-    """Layers of `sizes` units, the input first. The stimulus is a pair (input, target): `Rows((inputs, targets))`.
+    """Layers of `sizes` units, the input first. The stimulus is a pair (input, target):
+    `Rows((inputs, targets))`.
 
-    A positive phase is nudged with strength beta, a negative one is free; `centred` nudges it with -beta instead and divides by 2 beta,
-    which makes the error of the gradient O(beta^2) rather than O(beta). A phase goes on from the state that the last one left, or
-    from rest with `reset`: then what always-on learning sees of the way to equilibrium is nearly the same in both phases and cancels.
-    One step relaxes all layers once. `activation` is any increasing function; the smooth jax.nn.sigmoid and jnp.tanh serve as well.
+    A positive phase is nudged with strength beta, a negative one is free; `centred` nudges it with
+    -beta instead and divides by 2 beta, which makes the error of the gradient O(beta^2) rather than
+    O(beta). A phase goes on from the state that the last one left, or from rest with `reset`: then
+    what always-on learning sees of the way to equilibrium is nearly the same in both phases and
+    cancels. One step relaxes all layers once. `activation` is any increasing function; the smooth
+    jax.nn.sigmoid and jnp.tanh serve as well.
     """
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
-    beta: Array = eqx.field(converter=lambda v: above_zero(v, "beta, the strength of the nudge,"), default=0.5)
-    dt: Array = eqx.field(converter=lambda v: above_zero(v, "dt, the step of the relaxation,", 1), default=0.5)
+    beta: Array = eqx.field(
+        converter=lambda v: above_zero(v, "beta, the strength of the nudge,"), default=0.5
+    )
+    dt: Array = eqx.field(
+        converter=lambda v: above_zero(v, "dt, the step of the relaxation,", 1), default=0.5
+    )
     activation: Callable[[Array], Array] = eqx.field(static=True, default=hard_sigmoid)
     centred: bool = eqx.field(static=True, default=False)
     reset: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
         if len(self.sizes) < 2:
-            raise ValueError(f"sizes must name the input and at least one layer, such as (64, 32, 10), not {self.sizes!r}.")
+            raise ValueError(
+                "sizes must name the input and at least one layer, such as (64, 32, 10), not "
+                f"{self.sizes!r}."
+            )
         for size in self.sizes:
             count(size, "a layer's size")
 
     def check(self, x: Any) -> None:
         if not isinstance(x, tuple) or len(x) != 2:
-            raise ValueError("equilibrium propagation learns from pairs; use Rows((inputs, targets)).")
-        for array, units, what in zip(x, (self.sizes[0], self.sizes[-1]), ("inputs", "targets"), strict=True):
+            raise ValueError(
+                "equilibrium propagation learns from pairs; use Rows((inputs, targets))."
+            )
+        for array, units, what in zip(
+            x, (self.sizes[0], self.sizes[-1]), ("inputs", "targets"), strict=True
+        ):
             if matrix(array).shape[1] != units:
-                raise ValueError(f"the {what} have {array.shape[1]} columns, but sizes={self.sizes} asks for {units}; make the two agree.")
+                raise ValueError(
+                    f"the {what} have {array.shape[1]} columns, but sizes={self.sizes} asks for "
+                    f"{units}; make the two agree."
+                )
 
     def init(self, key: Key) -> tuple[Params, States]:
         """Weights uniform within +-sqrt(6 / (units below + units)), biases 0, all units at rest."""
         shapes = list(zip(self.sizes[:-1], self.sizes[1:], strict=True))
-        u = [jax.random.uniform(k, n, minval=-1) for k, n in zip(jax.random.split(key, len(shapes)), shapes, strict=True)]
-        return tuple(Layer((6 / sum(n)) ** 0.5 * w, jnp.zeros(n[1])) for w, n in zip(u, shapes, strict=True)), self.rest()
+        u = [
+            jax.random.uniform(k, n, minval=-1)
+            for k, n in zip(jax.random.split(key, len(shapes)), shapes, strict=True)
+        ]
+        return tuple(
+            Layer((6 / sum(n)) ** 0.5 * w, jnp.zeros(n[1])) for w, n in zip(u, shapes, strict=True)
+        ), self.rest()
 
     def rest(self) -> States:
         return tuple(jnp.zeros(n) for n in self.sizes[1:])
 
-    def enter(self, key: Key, params: Params, z: States, x: tuple[Array, Array], sign: Array) -> States:
+    def enter(
+        self, key: Key, params: Params, z: States, x: tuple[Array, Array], sign: Array
+    ) -> States:
         return self.rest() if self.reset else z
 
-    def step(self, key: Key, params: Params, z: States, x: tuple[Array, Array], sign: Array) -> States:
+    def step(
+        self, key: Key, params: Params, z: States, x: tuple[Array, Array], sign: Array
+    ) -> States:
         nudge = jnp.where(sign > 0, self.beta, -self.beta if self.centred else 0)
         return relax(params, z, *x, nudge, self.dt, self.activation)
 
     def grad(self, params: Params, z: States, x: tuple[Array, Array], sign: Array) -> Params:
         """(1/beta) dE/dtheta, the same function in both phases."""
         scale = -1 / (self.beta * (2 if self.centred else 1))
-        return tuple(Layer(scale * jnp.outer(s0, s1), scale * s1) for s0, s1 in zip((x[0], *z[:-1]), z, strict=True))
+        return tuple(
+            Layer(scale * jnp.outer(s0, s1), scale * s1)
+            for s0, s1 in zip((x[0], *z[:-1]), z, strict=True)
+        )
 
     def predict(self, params: Params, inputs: Array, steps: int = 100) -> Array:
         """The output of the free network after `steps` from rest, for each row."""
 
         def one(x: Array) -> Array:
-            body = lambda _, s: relax(params, s, x, jnp.zeros(self.sizes[-1]), jnp.float32(0), self.dt, self.activation)  # noqa: E731
+            def body(_, s):
+                return relax(
+                    params,
+                    s,
+                    x,
+                    jnp.zeros(self.sizes[-1]),
+                    jnp.float32(0),
+                    self.dt,
+                    self.activation,
+                )
+
             return jax.lax.fori_loop(0, steps, body, self.rest())[-1]
 
         return jax.vmap(one)(inputs)
 
 
 class Accuracy(eqx.Module):
-    """Share of rows whose label is the most active output unit of the free network: a metric for `train`."""
+    """Share of rows whose label is the most active output unit of the free network: a metric for
+    `train`.
+    """
 
     method: EquilibriumPropagation
     inputs: Array = eqx.field(converter=matrix)

@@ -43,8 +43,9 @@ def p_visible(params: Params, h: Array) -> Array:
 
 
 class RBM(eqx.Module):
-    """Bernoulli RBM. One step is "visible given hidden (when free), then hidden given visible", so h is always fresh given v
-    and, with phases of one tick, CD-1 is Hinton's CD-1. For `negative_start` see `NegativeStart`.
+    """Bernoulli RBM. One step is "visible given hidden (when free), then hidden given visible", so
+    h is always fresh given v and, with phases of one tick, CD-1 is Hinton's CD-1. For
+    `negative_start` see `NegativeStart`.
     """
 
     visible: int = eqx.field(static=True)
@@ -65,8 +66,12 @@ class RBM(eqx.Module):
         z = binary.init(k_z, self.visible, self.hidden, self.negative_start)
         return Params(W, jnp.zeros(self.visible), jnp.zeros(self.hidden)), z
 
-    def gibbs(self, key: Key, params: Params, v: Array, h: Array, x: Array, clamped: Array) -> tuple[Array, Array]:
-        """Visible given hidden, where not clamped to x; then hidden given visible. The old v is forgotten."""
+    def gibbs(
+        self, key: Key, params: Params, v: Array, h: Array, x: Array, clamped: Array
+    ) -> tuple[Array, Array]:
+        """Visible given hidden, where not clamped to x; then hidden given visible. The old v is
+        forgotten.
+        """
         u = jax.random.uniform(key, (self.visible + self.hidden,))
         v = jnp.where(clamped, x, bernoulli(u[: self.visible], p_visible(params, h)))
         return v, bernoulli(u[self.visible :], p_hidden(params, v))

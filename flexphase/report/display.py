@@ -1,4 +1,6 @@
-"""One progress display for a whole run: figure, chunk, rate and time left; a line per milestone where there is no terminal."""
+"""One progress display for a whole run: figure, chunk, rate and time left; a line per milestone
+where there is no terminal.
+"""
 
 import sys
 import time
@@ -10,9 +12,17 @@ from .machine import clock
 
 
 class Display:
-    """`watch` is what `execute` calls. `elapsed` shares the wall clock out among the figures whose chunks are running."""
+    """`watch` is what `execute` calls. `elapsed` shares the wall clock out among the figures whose
+    chunks are running.
+    """
 
-    def __init__(self, figure_of: Mapping[str, str], chunks: list[Chunk], finished: list[str], elapsed: dict[str, float]):
+    def __init__(
+        self,
+        figure_of: Mapping[str, str],
+        chunks: list[Chunk],
+        finished: list[str],
+        elapsed: dict[str, float],
+    ):
         self.figure_of, self.elapsed = figure_of, elapsed  # figure_of: sweep name -> figure
         self.chunks = {chunk.name: chunk for chunk in chunks}
         self.finished = set(finished)
@@ -42,16 +52,30 @@ class Display:
         return self.figure_of[self.chunks[chunk].sweep.name]
 
     def watch(self, running: dict[str, int], finished: str | None) -> None:
-        now, running = time.monotonic(), {name: ticks for name, ticks in running.items() if name in self.chunks}
-        busy = list(running) or [name for name in self.chunks if name not in self.finished][:1]  # starting or compiling: the next in line
+        now, running = (
+            time.monotonic(),
+            {name: ticks for name, ticks in running.items() if name in self.chunks},
+        )
+        busy = (
+            list(running) or [name for name in self.chunks if name not in self.finished][:1]
+        )  # starting or compiling: the next in line
         for name in busy:
-            self.elapsed[self.figure(name)] = self.elapsed.get(self.figure(name), 0.0) + (now - self.last) / len(busy)
+            self.elapsed[self.figure(name)] = self.elapsed.get(self.figure(name), 0.0) + (
+                now - self.last
+            ) / len(busy)
         self.last = now
         if finished:
             self.finished.add(finished)
-        parts = {name: ticks / self.chunks[name].ticks for name, ticks in running.items() if name not in self.finished}
+        parts = {
+            name: ticks / self.chunks[name].ticks
+            for name, ticks in running.items()
+            if name not in self.finished
+        }
         parts |= dict.fromkeys(self.finished, 1.0)
-        done, ticks = (sum(share * f(self.chunks[n]) for n, share in parts.items()) for f in (self._cost, lambda c: c.work))
+        done, ticks = (
+            sum(share * f(self.chunks[n]) for n, share in parts.items())
+            for f in (self._cost, lambda c: c.work)
+        )
         if self.first is None:
             self.first = done
         rate = (done - self.first) / max(now - self.begun, 1e-9)
@@ -65,7 +89,10 @@ class Display:
             figure = self.figure(finished)
             mine = [name for name in self.chunks if self.figure(name) == figure]
             have = sum(name in self.finished for name in mine)
-            whole = f"{len(self.finished)}/{len(self.chunks)} in all, {clock(now - self.begun)} gone, about {left} left"
+            whole = (
+                f"{len(self.finished)}/{len(self.chunks)} in all, {clock(now - self.begun)} gone, "
+                f"about {left} left"
+            )
             say(f"{figure}: chunk {have}/{len(mine)}  ({whole})")
 
 
@@ -78,6 +105,10 @@ def _bar() -> Any:
     from rich.progress import BarColumn, Progress, TextColumn
 
     return Progress(
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.fields[rate]}"),
-        TextColumn("{task.fields[left]} left"), console=Console(stderr=True),
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.fields[rate]}"),
+        TextColumn("{task.fields[left]} left"),
+        console=Console(stderr=True),
+    )

@@ -1,4 +1,6 @@
-"""The files of a figure: PNG, SVG and PDF pictures, what is drawn as CSV, what was recorded as netCDF."""
+"""The files of a figure: PNG, SVG and PDF pictures, what is drawn as CSV, what was recorded as
+netCDF.
+"""
 
 import json
 from io import BytesIO
@@ -16,9 +18,21 @@ from .panels import draw, table
 
 LIGHT = {"svg.hashsalt": "flexphase", "svg.fonttype": "path"}
 INK, GROUND = "#e4e8ec", "#14181c"
-DARK = LIGHT | {"figure.facecolor": GROUND, "axes.facecolor": GROUND, "savefig.facecolor": GROUND} | dict.fromkeys(
-    ["text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color"], INK
-)  # fmt: skip
+DARK = (
+    LIGHT
+    | {"figure.facecolor": GROUND, "axes.facecolor": GROUND, "savefig.facecolor": GROUND}
+    | dict.fromkeys(
+        [
+            "text.color",
+            "axes.labelcolor",
+            "axes.edgecolor",
+            "axes.titlecolor",
+            "xtick.color",
+            "ytick.color",
+        ],
+        INK,
+    )
+)
 UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
@@ -27,12 +41,17 @@ def picture(shown: Shown, kind: str, style: dict[str, Any]) -> bytes:
 
     buffer = BytesIO()
     with matplotlib.rc_context(style):  # type: ignore[arg-type]
-        draw(shown.panels, shown.columns).savefig(buffer, format=kind, dpi=150, metadata=UNDATED.get(kind))
+        draw(shown.panels, shown.columns).savefig(
+            buffer, format=kind, dpi=150, metadata=UNDATED.get(kind)
+        )
     return buffer.getvalue()
 
 
 def pictures(name: str, shown: Shown, folder: RunFolder) -> dict[str, Path]:
-    return {kind.upper(): folder.write(f"{name}.{kind}", picture(shown, kind, LIGHT)) for kind in ("png", "svg", "pdf")}
+    return {
+        kind.upper(): folder.write(f"{name}.{kind}", picture(shown, kind, LIGHT))
+        for kind in ("png", "svg", "pdf")
+    }
 
 
 def drawn(name: str, shown: Shown, folder: RunFolder) -> Path:
@@ -41,14 +60,20 @@ def drawn(name: str, shown: Shown, folder: RunFolder) -> Path:
 
 def recorded(name: str, shown: Shown, data: dict[str, xr.Dataset], folder: RunFolder) -> Path:
     """Every curve of every lane where there was a sweep, else what is drawn."""
-    datasets = {key: d.drop_vars([v for v in d if str(v).startswith("params")]) for key, d in data.items()}
+    datasets = {
+        key: d.drop_vars([v for v in d if str(v).startswith("params")]) for key, d in data.items()
+    }
     datasets = datasets or {name: xr.Dataset.from_dataframe(_indexed(table(shown.panels)))}
     claims = {"claims": json.dumps([c._asdict() for c in shown.claims])}
     with replacing(folder.path / f"{name}.nc") as part:
-        for i, (key, dataset) in enumerate(datasets.items()):  # the first as the file itself, others as groups in it
+        for i, (key, dataset) in enumerate(
+            datasets.items()
+        ):  # the first as the file itself, others as groups in it
             encoding = {str(v): {"zlib": True} for v in dataset if dataset[v].dtype.kind in "fi"}
             where: Any = {"group": key, "mode": "a"} if i else {"mode": "w"}
-            dataset.assign_attrs(claims).to_netcdf(part, engine="h5netcdf", encoding=encoding, **where)
+            dataset.assign_attrs(claims).to_netcdf(
+                part, engine="h5netcdf", encoding=encoding, **where
+            )
     return folder.path / f"{name}.nc"
 
 

@@ -23,8 +23,14 @@ def hardware() -> str:
     name = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), name)
-        memory = f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB of memory"
+        name = next(
+            (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+            name,
+        )
+        memory = (
+            f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB of "
+            "memory"
+        )
     except (OSError, ValueError):
         memory = ""
     return f"{name}, {len(os.sched_getaffinity(0))} cores{memory}, {platform.system()}"
@@ -57,7 +63,9 @@ def numpy_rbm(visible: int, hidden: int) -> Callable[[], None]:
 
 
 def numpy_forward_forward(*sizes: int) -> Callable[[], None]:
-    """One tick of Forward-Forward with Adam in plain NumPy, one lane: a pass through all layers and an update of each."""
+    """One tick of Forward-Forward with Adam in plain NumPy, one lane: a pass through all layers and
+    an update of each.
+    """
     rng = np.random.default_rng(0)
     W = [rng.standard_normal(shape) / shape[0] ** 0.5 for shape in itertools.pairwise(sizes)]
     m, s = [np.zeros_like(w) for w in W], [np.zeros_like(w) for w in W]

@@ -30,7 +30,10 @@ def uri(data: bytes, kind: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
-HOW = "Drag a box to zoom, double-click to go back; click a name to hide its curve. After a click on the curves the wheel zooms."
+HOW = (
+    "Drag a box to zoom, double-click to go back; click a name to hide its curve. After a click on "
+    "the curves the wheel zooms."
+)
 KINDS = {"CSV": "text/csv", "netCDF": "application/x-netcdf"}
 
 
@@ -47,7 +50,10 @@ def curves(shown: Shown) -> list[Any]:
 
 
 def panel_json(panel: Any) -> dict[str, Any]:
-    series = [s._asdict() | {"x": numbers(s.x), "y": numbers(s.y), "sd": numbers(s.sd)} for s in panel.series]
+    series = [
+        s._asdict() | {"x": numbers(s.x), "y": numbers(s.y), "sd": numbers(s.sd)}
+        for s in panel.series
+    ]
     return panel._asdict() | {"series": series, "shade": list(panel.shade)}
 
 
@@ -58,7 +64,8 @@ def embedded(value: Any) -> str:
 
 def claims_table(shown: Shown) -> str:
     rows = "".join(
-        f'<tr><td>{escape(c.words)}</td><td>{escape(c.measured)}</td><td class="verdict {c.verdict}">{c.verdict}</td>'
+        f'<tr><td>{escape(c.words)}</td><td>{escape(c.measured)}</td><td class="verdict '
+        f'{c.verdict}">{c.verdict}</td>'
         f'<td class="test">{escape(c.test)}</td></tr>'
         for c in shown.claims
     )
@@ -80,7 +87,8 @@ def curve(i: int, j: int, title: str) -> str:
     return (
         f'<figure class="curve" data-panel="{i},{j}"><figcaption>{escape(title)}</figcaption>'
         f'<canvas role="img" aria-label="{escape(title)}"></canvas>'
-        f'<div class="readout" aria-live="off"></div><div class="tools">{tools}</div><div class="legend"></div></figure>'
+        f'<div class="readout" aria-live="off"></div><div class="tools">{tools}</div><div '
+        'class="legend"></div></figure>'
     )
 
 
@@ -94,7 +102,9 @@ def downloads(entry: Entry) -> str:
 
 
 def pairs(items: dict[str, Any]) -> str:
-    rows = "".join(f"<tr><th>{escape(str(k))}</th><td>{escape(str(v))}</td></tr>" for k, v in items.items())
+    rows = "".join(
+        f"<tr><th>{escape(str(k))}</th><td>{escape(str(v))}</td></tr>" for k, v in items.items()
+    )
     return f"<table>{rows}</table>"
 
 
@@ -114,8 +124,12 @@ def section(i: int, entry: Entry) -> str:
 def page(title: str, command: str, facts: dict[str, str], entries: Sequence[Entry]) -> str:
     here = files("flexphase.report")
     count = [c.verdict for e in entries for c in e.shown.claims]
-    summary = ", ".join(f'<span class="{v}">{count.count(v)} {v}</span>' for v in ("pass", "fail", "unclear"))
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+    summary = ", ".join(
+        f'<span class="{v}">{count.count(v)} {v}</span>' for v in ("pass", "fail", "unclear")
+    )
+    policy = (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+    )
     return f"""<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="Content-Security-Policy" content="{policy}">
 <link rel="icon" href="data:,"><title>{escape(title)}</title><style>{here.joinpath("style.css").read_text()}</style></head><body>

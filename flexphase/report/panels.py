@@ -1,4 +1,6 @@
-"""A figure is a list of panels, a panel a list of series: drawn once by matplotlib, once by the page's script, written once as CSV."""
+"""A figure is a list of panels, a panel a list of series: drawn once by matplotlib, once by the
+page's script, written once as CSV.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -36,7 +38,9 @@ class Panel(NamedTuple):
     samples: Any = None  # (classes, each, pixels), drawn as pictures in place of series
 
 
-def curve(name: str, dataset: xr.Dataset, clock: str, metric: str, scale: float = 1.0, **style: Any) -> Series:
+def curve(
+    name: str, dataset: xr.Dataset, clock: str, metric: str, scale: float = 1.0, **style: Any
+) -> Series:
     """One cell's metric over a clock: mean and sd over seeds."""
     mean, sd = over_seeds(dataset[metric] * scale)
     return Series(name, dataset[clock].mean("seed").values, mean, sd, **style)
@@ -50,15 +54,28 @@ def star(series: Series, x: float) -> Series:
 def points(name: str, x: Sequence[float], values: Sequence[Any], **style: Any) -> Series:
     """Mean and sd of values[i] (over seeds) at x[i]."""
     spread = [float(np.std(v, ddof=1)) if np.size(v) > 1 else 0.0 for v in values]
-    return Series(name, np.asarray(x, float), np.array([np.mean(v) for v in values]), np.array(spread), kind="points", **style)
+    return Series(
+        name,
+        np.asarray(x, float),
+        np.array([np.mean(v) for v in values]),
+        np.array(spread),
+        kind="points",
+        **style,
+    )
 
 
 def table(panels: Sequence[Panel]) -> pd.DataFrame:
     """All that is drawn, tidy: panel, series, x, mean, sd."""
     rows = [
-        pd.DataFrame({"panel": p.title, "series": s.name, "x": s.x, "mean": s.y, "sd": np.nan if s.sd is None else s.sd}).astype(
-            {"x": float}
-        )
+        pd.DataFrame(
+            {
+                "panel": p.title,
+                "series": s.name,
+                "x": s.x,
+                "mean": s.y,
+                "sd": np.nan if s.sd is None else s.sd,
+            }
+        ).astype({"x": float})
         for p in panels
         for s in p.series
     ]
@@ -66,7 +83,9 @@ def table(panels: Sequence[Panel]) -> pd.DataFrame:
 
 
 def draw(panels: Sequence[Panel], columns: int) -> Any:
-    """All panels as one matplotlib figure; colours of text and ground come from the rc parameters of the moment."""
+    """All panels as one matplotlib figure; colours of text and ground come from the rc parameters
+    of the moment.
+    """
     from matplotlib.figure import Figure
 
     rows = -(-len(panels) // columns)
@@ -93,7 +112,12 @@ def panel_on(ax: Any, panel: Panel) -> None:
     for low, high in panel.shade:
         ax.axvspan(low, high, color="#888888", alpha=0.25, linewidth=0)
     for s in panel.series:
-        style = {"color": ink(s.colour), "linestyle": LINES[s.line], "label": s.name or None, "linewidth": 1.4}
+        style = {
+            "color": ink(s.colour),
+            "linestyle": LINES[s.line],
+            "label": s.name or None,
+            "linewidth": 1.4,
+        }
         if s.kind == "points":
             ax.errorbar(s.x, s.y, s.sd, marker="o", markersize=3.5, capsize=2.5, **style)
         elif s.kind == "steps":
@@ -101,9 +125,13 @@ def panel_on(ax: Any, panel: Panel) -> None:
         else:
             ax.plot(s.x, s.y, **style)
             if s.sd is not None and np.isfinite(s.sd).any():
-                ax.fill_between(s.x, s.y - s.sd, s.y + s.sd, color=ink(s.colour), alpha=0.2, linewidth=0)
+                ax.fill_between(
+                    s.x, s.y - s.sd, s.y + s.sd, color=ink(s.colour), alpha=0.2, linewidth=0
+                )
         if s.star:
-            ax.plot(*s.star, "*", color=ink(s.colour), markersize=13, markeredgecolor=ax.get_facecolor())
+            ax.plot(
+                *s.star, "*", color=ink(s.colour), markersize=13, markeredgecolor=ax.get_facecolor()
+            )
         if s.at is not None:
             ax.axvline(s.at, color=ink(s.colour), linestyle=":", linewidth=1)
     ax.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)

@@ -1,8 +1,21 @@
-"""Many settings x seeds, cut into chunks of lanes that run on an executor and stream into a run folder."""
+"""Many settings x seeds, cut into chunks of lanes that run on an executor and stream into a run
+folder.
+"""
 
 from .cells import Sweep, best, cells, learning_rates, pick
 from .executors import Dask, Local
 from .folder import RunFolder
 from .run import collect, execute
 
-__all__ = ["Dask", "Local", "RunFolder", "Sweep", "best", "cells", "collect", "execute", "learning_rates", "pick"]
+__all__ = [
+    "Dask",
+    "Local",
+    "RunFolder",
+    "Sweep",
+    "best",
+    "cells",
+    "collect",
+    "execute",
+    "learning_rates",
+    "pick",
+]

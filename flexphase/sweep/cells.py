@@ -1,4 +1,6 @@
-"""A sweep is a list of cells; cells that differ in real numbers only become lanes, and lanes are cut into chunks."""
+"""A sweep is a list of cells; cells that differ in real numbers only become lanes, and lanes are
+cut into chunks.
+"""
 
 import itertools
 from collections.abc import Iterator
@@ -13,10 +15,12 @@ Cell = dict[str, Any]
 
 
 class Sweep(NamedTuple):
-    """What to train, in words and numbers alone, so that it can cross process boundaries and be compared.
+    """What to train, in words and numbers alone, so that it can cross process boundaries and be
+    compared.
 
-    `build` and `metrics` name functions as "module:function": build(**cell) gives the Run of a cell, metrics(**cell) what to record.
-    A cell's `ticks` is its length of training and is not passed on.
+    `build` and `metrics` name functions as "module:function": build(**cell) gives the Run of a
+    cell, metrics(**cell) what to record. A cell's `ticks` is its length of training and is not
+    passed on.
     """
 
     name: str
@@ -27,7 +31,9 @@ class Sweep(NamedTuple):
     seed: int = 0
     records: int = 50
     engine: str = "auto"
-    lanes: int = 40  # at most so many in a chunk; part of the plan, never derived from the number of workers
+    lanes: int = (
+        40  # at most so many in a chunk; part of the plan, never derived from the number of workers
+    )
     keep_params: bool = False
     cost: float = 1.0  # of a tick, roughly, beside other sweeps: for the time left only
 
@@ -58,15 +64,29 @@ class Chunk(NamedTuple):
     def task(self) -> dict[str, Any]:
         """The chunk as plain JSON values, with the cells it needs and no others."""
         chosen = [self.sweep.cells[i] for i in self.cells]
-        return self._asdict() | {"sweep": self.sweep._replace(cells=[])._asdict(), "chosen": chosen, "name": self.name}
+        return self._asdict() | {
+            "sweep": self.sweep._replace(cells=[])._asdict(),
+            "chosen": chosen,
+            "name": self.name,
+        }
 
 
 def cells(**axes: Any) -> list[Cell]:
-    """Every combination: `cells(rule=["isd", "aol"], b=[0.2, 0.5], T=100)`; a value that is no list is fixed."""
-    lists = {name: list(values) if isinstance(values, (list, tuple, np.ndarray)) else [values] for name, values in axes.items()}
+    """Every combination: `cells(rule=["isd", "aol"], b=[0.2, 0.5], T=100)`; a value that is no list
+    is fixed.
+    """
+    lists = {
+        name: list(values) if isinstance(values, (list, tuple, np.ndarray)) else [values]
+        for name, values in axes.items()
+    }
     if empty := [name for name, values in lists.items() if not values]:
-        raise ValueError(f"the axis {empty[0]!r} of the sweep is empty; give it at least one value.")
-    plain = {name: [v.item() if isinstance(v, np.generic) else v for v in values] for name, values in lists.items()}
+        raise ValueError(
+            f"the axis {empty[0]!r} of the sweep is empty; give it at least one value."
+        )
+    plain = {
+        name: [v.item() if isinstance(v, np.generic) else v for v in values]
+        for name, values in lists.items()
+    }
     return [dict(zip(plain, point, strict=True)) for point in itertools.product(*plain.values())]
 
 
@@ -78,7 +98,9 @@ def _even(n: int, most: int) -> Iterator[range]:
 
 
 def chunks(sweep: Sweep) -> list[Chunk]:
-    """Floats are numbers that lanes may differ in; everything else (words, whole numbers, ticks) splits."""
+    """Floats are numbers that lanes may differ in; everything else (words, whole numbers, ticks)
+    splits.
+    """
     groups: dict[str, list[int]] = {}
     for i, cell in enumerate(sweep.cells):
         same = repr(sorted((k, v) for k, v in cell.items() if not isinstance(v, float)))
@@ -110,8 +132,12 @@ def learning_rates(low: float, high: float, n: int = 10) -> list[float]:
 
 
 def best(dataset: xr.Dataset, error: str) -> xr.Dataset:
-    """The cell with the lowest end-of-training `error`, mean over seeds (the paper's line search); a diverged lane rules its cell out."""
+    """The cell with the lowest end-of-training `error`, mean over seeds (the paper's line search);
+    a diverged lane rules its cell out.
+    """
     final = Record(dataset).final(error).mean("seed", skipna=False).values
     if not np.isfinite(final).any():
-        raise ValueError(f"no cell of the line search ended with a finite {error}; search lower learning rates.")
+        raise ValueError(
+            f"no cell of the line search ended with a finite {error}; search lower learning rates."
+        )
     return dataset.isel(cell=int(np.nanargmin(np.where(np.isfinite(final), final, np.nan))))

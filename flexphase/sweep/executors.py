@@ -1,4 +1,6 @@
-"""Who runs the chunks: local processes, or a Dask cluster. Both rerun the chunks of a worker that dies."""
+"""Who runs the chunks: local processes, or a Dask cluster. Both rerun the chunks of a worker that
+dies.
+"""
 
 import asyncio
 import contextlib
@@ -17,7 +19,9 @@ CRASHES = 3  # a chunk that took so many workers with it is given up
 
 class Executor(Protocol):
     def run(self, tasks: Sequence[str]) -> Iterator[str | None]:
-        """The name of each chunk as it finishes, and None now and then in between; an error of a chunk is raised."""
+        """The name of each chunk as it finishes, and None now and then in between; an error of a
+        chunk is raised.
+        """
         ...
 
     def close(self) -> None: ...
@@ -28,7 +32,9 @@ def cores() -> int:
 
 
 class Local:
-    """Processes of this machine; each gets its share of the cores for the threads of a compiled engine."""
+    """Processes of this machine; each gets its share of the cores for the threads of a compiled
+    engine.
+    """
 
     def __init__(self, workers: int | None = None):
         if workers is not None and workers < 1:
@@ -39,7 +45,11 @@ class Local:
     def _start(self, share: int) -> subprocess.Popen:
         env = os.environ | {"FLEXPHASE_THREADS": str(share)}
         return subprocess.Popen(
-            [sys.executable, "-m", "flexphase.sweep.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, start_new_session=True
+            [sys.executable, "-m", "flexphase.sweep.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=env,
+            start_new_session=True,
         )
 
     def run(self, tasks: Sequence[str]) -> Iterator[str | None]:
@@ -78,7 +88,10 @@ class Local:
                         selector.unregister(process.stdout)
                         self._reap(process)
                         if crashes[task] == CRASHES:
-                            raise ChunkError(f"a worker died {CRASHES} times at {json.loads(task)['name']}; is there enough memory?")
+                            raise ChunkError(
+                                f"a worker died {CRASHES} times at {json.loads(task)['name']}; is "
+                                "there enough memory?"
+                            )
                         todo.append(task)
                         start()
                 yield None
@@ -113,7 +126,9 @@ class Dask:
         try:
             import distributed
         except ImportError:
-            raise ValueError('running on Dask needs dask.distributed: pip install "flexphase[dask]".') from None
+            raise ValueError(
+                'running on Dask needs dask.distributed: pip install "flexphase[dask]".'
+            ) from None
         try:
             asyncio.run(_knock(address, timeout))
             self.client = distributed.Client(address, timeout=timeout, set_as_default=False)  # type: ignore[no-untyped-call]
@@ -149,7 +164,9 @@ class Dask:
 
 
 async def _knock(address: str, timeout: float) -> None:
-    """Does a scheduler answer? A client of its own would wait for ever at a port where something listens and says nothing."""
+    """Does a scheduler answer? A client of its own would wait for ever at a port where something
+    listens and says nothing.
+    """
     from distributed.comm.core import connect
 
     comm = await asyncio.wait_for(connect(address, timeout=timeout), timeout)

@@ -20,11 +20,15 @@ def digest(config: Any) -> str:
 
 def stack() -> dict[str, str]:
     """The versions that decide the bits of a result."""
-    return {"flexphase": __version__} | {name: metadata.version(name) for name in ("jax", "jaxlib", "numpy")}
+    return {"flexphase": __version__} | {
+        name: metadata.version(name) for name in ("jax", "jaxlib", "numpy")
+    }
 
 
 class RunFolder:
-    """`with RunFolder(path, config, resume) as folder:` refuses another configuration, another version and a second process."""
+    """`with RunFolder(path, config, resume) as folder:` refuses another configuration, another
+    version and a second process.
+    """
 
     def __init__(self, path: str | Path, config: dict[str, Any], resume: bool = False):
         self.path, self.config, self.resume = Path(path), config, resume
@@ -54,31 +58,56 @@ class RunFolder:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ValueError(f"another process is working in {self.path}; wait for it or choose another folder.") from None
+            raise ValueError(
+                f"another process is working in {self.path}; wait for it or choose another folder."
+            ) from None
         if not (self.path / PLAN).exists():
-            self.write(PLAN, json.dumps({"versions": stack(), "digest": digest(self.config), "config": self.config}, indent=1))
+            self.write(
+                PLAN,
+                json.dumps(
+                    {"versions": stack(), "digest": digest(self.config), "config": self.config},
+                    indent=1,
+                ),
+            )
 
     def _refuse_unless_ours(self) -> None:
-        """Reads only; an empty folder, or one whose run was killed before its plan was written, is free."""
+        """Reads only; an empty folder, or one whose run was killed before its plan was written, is
+        free.
+        """
         if not self.path.is_dir():
             raise ValueError(f"{self.path} is not a folder; choose another name for the run.")
-        left = [p.name for p in self.path.iterdir() if p.name != ".lock" and not p.name.endswith(".part")]
+        left = [
+            p.name
+            for p in self.path.iterdir()
+            if p.name != ".lock" and not p.name.endswith(".part")
+        ]
         if not left:
             return
         if PLAN not in left:
-            raise ValueError(f"{self.path} exists and is not a run folder of flexphase; choose another folder.")
+            raise ValueError(
+                f"{self.path} exists and is not a run folder of flexphase; choose another folder."
+            )
         if not self.resume:
-            raise ValueError(f"{self.path} already holds a run; go on with it (--resume) or choose another folder.")
+            raise ValueError(
+                f"{self.path} already holds a run; go on with it (--resume) or choose another "
+                "folder."
+            )
         try:
             plan = json.loads((self.path / PLAN).read_text())
             kept, versions = plan["digest"], dict(plan["versions"])
         except (ValueError, KeyError, TypeError):
             raise ValueError(f"{self.path / PLAN} is damaged; choose another folder.") from None
-        if differ := [f"{k} {versions.get(k)} (here {v})" for k, v in stack().items() if versions.get(k) != v]:
-            raise ValueError(f"{self.path} was made by another version: {', '.join(differ)}; choose another folder.")
+        if differ := [
+            f"{k} {versions.get(k)} (here {v})" for k, v in stack().items() if versions.get(k) != v
+        ]:
+            raise ValueError(
+                f"{self.path} was made by another version: {', '.join(differ)}; choose another "
+                "folder."
+            )
         if kept != digest(self.config):
             raise ValueError(
-                f"{self.path} belongs to another configuration; resume with the command that began it, or choose another folder."
+                f"{self.path} belongs to another configuration; resume with the command that began "
+                "it, or choose another folder."
             )
 
     def write(self, name: str, data: str | bytes) -> Path:

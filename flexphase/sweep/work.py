@@ -1,4 +1,6 @@
-"""What a worker does: one chunk, from its checkpoint if there is one, to a record that appears whole or not at all."""
+"""What a worker does: one chunk, from its checkpoint if there is one, to a record that appears
+whole or not at all.
+"""
 
 import contextlib
 import importlib
@@ -39,7 +41,9 @@ def note(path: Path) -> Callable[[int, int, dict[str, float]], None]:
 
 
 def work(task: str) -> str:
-    """Run the chunk that `task` (JSON: the chunk and its folder) describes; a finished one is left alone."""
+    """Run the chunk that `task` (JSON: the chunk and its folder) describes; a finished one is left
+    alone.
+    """
     chunk = json.loads(task)
     sweep, folder, name = chunk["sweep"], Path(chunk["folder"]), chunk["name"]
     target, kept, ticks = folder / f"{name}.nc", folder / f"{name}.npz", folder / f"{name}.ticks"
@@ -60,7 +64,9 @@ def work(task: str) -> str:
         if record.attrs["interrupted"]:
             raise KeyboardInterrupt
         if not sweep["keep_params"]:
-            record = Record(record.dataset.drop_vars([v for v in record.dataset if str(v).startswith("params")]))
+            record = Record(
+                record.dataset.drop_vars([v for v in record.dataset if str(v).startswith("params")])
+            )
         record.save(target)
     for path in (kept, ticks):
         with contextlib.suppress(FileNotFoundError):

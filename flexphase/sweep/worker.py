@@ -1,6 +1,8 @@
-"""A local worker process: `python -m flexphase.sweep.worker` reads tasks as JSON lines and answers with JSON lines.
+"""A local worker process: `python -m flexphase.sweep.worker` reads tasks as JSON lines and answers
+with JSON lines.
 
-No pickle crosses, no `__main__` is imported again, and when the parent dies the end of standard input ends the worker.
+No pickle crosses, no `__main__` is imported again, and when the parent dies the end of standard
+input ends the worker.
 """
 
 import json
@@ -31,7 +33,11 @@ def main() -> None:
         except Exception as error:
             if os.environ.get("FLEXPHASE_DEBUG") == "1":
                 traceback.print_exc()
-            answer = {"error": str(error) if isinstance(error, (ValueError, OSError)) else f"{type(error).__name__}: {error}"}
+            answer = {
+                "error": str(error)
+                if isinstance(error, (ValueError, OSError))
+                else f"{type(error).__name__}: {error}"
+            }
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 

@@ -1,6 +1,8 @@
-"""Small learners as explicit Markov chains in float64, so that Theorem 1 can be computed instead of sampled.
+"""Small learners as explicit Markov chains in float64, so that Theorem 1 can be computed instead of
+sampled.
 
-A chain knows its transition matrix as a function of theta. Derivatives are complex steps, f'(x) = Im f(x + ih) / h: exact to rounding.
+A chain knows its transition matrix as a function of theta. Derivatives are complex steps, f'(x) =
+Im f(x + ih) / h: exact to rounding.
 """
 
 from collections.abc import Callable
@@ -12,7 +14,9 @@ STEP = 1e-30
 
 
 class Chain(NamedTuple):
-    """States 0..n-1, a transition matrix P(theta) and the weighted gradient g_hat(z, theta) of the theorem, one row a state."""
+    """States 0..n-1, a transition matrix P(theta) and the weighted gradient g_hat(z, theta) of the
+    theorem, one row a state.
+    """
 
     theta: np.ndarray  # (d,)
     kernel: Callable[[np.ndarray], np.ndarray]  # theta -> (n, n), rows sum to one
@@ -33,14 +37,18 @@ def derivative(f: Callable[[np.ndarray], np.ndarray], theta: np.ndarray) -> np.n
 
 
 def spectrum(P: np.ndarray) -> np.ndarray:
-    """Moduli of the eigenvalues, largest first; refuses a chain whose limit depends on where it starts, or on when one looks."""
+    """Moduli of the eigenvalues, largest first; refuses a chain whose limit depends on where it
+    starts, or on when one looks.
+    """
     if not np.allclose(P.sum(1), 1) or P.min() < -1e-12:
         raise ValueError("a transition matrix has non-negative entries and rows that sum to one.")
     moduli = np.sort(np.abs(np.linalg.eigvals(P)))[::-1]
     if len(moduli) > 1 and moduli[1] > 1 - 1e-9:
         raise ValueError(
-            "the chain is not ergodic: it falls into parts that do not reach each other, or it is periodic, so it has no single "
-            "equilibrium and Theorem 1 does not apply; let every state reach every other (finite weights, a lazy step)."
+            "the chain is not ergodic: it falls into parts that do not reach each other, or it is "
+            "periodic, so it has no single "
+            "equilibrium and Theorem 1 does not apply; let every state reach every other (finite "
+            "weights, a lazy step)."
         )
     return moduli
 
@@ -62,13 +70,17 @@ def binary_states(n: int) -> np.ndarray:
 
 
 def bernoulli_product(field: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """prod_j p_j^s_j (1 - p_j)^(1 - s_j) with p = sigmoid(field): rows of `field` x rows of `states`."""
+    """prod_j p_j^s_j (1 - p_j)^(1 - s_j) with p = sigmoid(field): rows of `field` x rows of
+    `states`.
+    """
     p = 1 / (1 + np.exp(-field))[:, None, :]
     return np.prod(np.where(states > 0, p, 1 - p), -1)
 
 
 def rbm(params: Any, b: float = 0.5) -> Chain:
-    """The negative phase of `methods.RBM`: v given h, then h given v; g_hat = -dE/dtheta / (1 - b). State v + 2^V h."""
+    """The negative phase of `methods.RBM`: v given h, then h given v; g_hat = -dE/dtheta / (1 - b).
+    State v + 2^V h.
+    """
     W, a, c = (np.asarray(p, float) for p in params)
     V, H = W.shape
     vs, hs = binary_states(V), binary_states(H)
@@ -77,7 +89,10 @@ def rbm(params: Any, b: float = 0.5) -> Chain:
 
     def kernel(theta: np.ndarray) -> np.ndarray:
         W, a, c = theta[: V * H].reshape(V, H), theta[V * H : V * H + V], theta[V * H + V :]
-        to_v, to_h = bernoulli_product(a + hs @ W.T, vs), bernoulli_product(c + vs @ W, hs)  # (h, v'), (v', h')
+        to_v, to_h = (
+            bernoulli_product(a + hs @ W.T, vs),
+            bernoulli_product(c + vs @ W, hs),
+        )  # (h, v'), (v', h')
         P = to_v[:, :, None] * to_h  # (h, v', h'); the old v does not matter
         return np.repeat(P.transpose(0, 2, 1).reshape(2**H, -1), 2**V, 0)
 
@@ -85,12 +100,16 @@ def rbm(params: Any, b: float = 0.5) -> Chain:
 
 
 def boltzmann(params: Any, b: float = 0.5) -> Chain:
-    """The negative phase of a sequential `methods.BoltzmannMachine`: g_hat = -dE/dtheta / (1 - b). State sum_i 2^i z_i."""
+    """The negative phase of a sequential `methods.BoltzmannMachine`: g_hat = -dE/dtheta / (1 - b).
+    State sum_i 2^i z_i.
+    """
     W, bias = (np.asarray(p, float) for p in params)
     n = len(bias)
     z = binary_states(n)
     joined = ~np.eye(n, dtype=bool)
-    g = np.concatenate([(z[:, :, None] * z[:, None, :] * joined).reshape(len(z), -1), z], 1) / (1 - b)
+    g = np.concatenate([(z[:, :, None] * z[:, None, :] * joined).reshape(len(z), -1), z], 1) / (
+        1 - b
+    )
     every = np.arange(2**n)
 
     def kernel(theta: np.ndarray) -> np.ndarray:
@@ -109,19 +128,27 @@ def boltzmann(params: Any, b: float = 0.5) -> Chain:
 def lazy(chain: Chain, move: float) -> Chain:
     """The same equilibrium, 1/move times slower: stay with probability 1 - move."""
     if not 0 < move <= 1:
-        raise ValueError(f"a lazy chain moves with a probability above 0 and up to 1, not {move!r}.")
-    return chain._replace(kernel=lambda theta: (1 - move) * np.eye(len(chain.g)) + move * chain.kernel(theta))
+        raise ValueError(
+            f"a lazy chain moves with a probability above 0 and up to 1, not {move!r}."
+        )
+    return chain._replace(
+        kernel=lambda theta: (1 - move) * np.eye(len(chain.g)) + move * chain.kernel(theta)
+    )
 
 
 def ring(n: int = 8, theta: float = 0.3) -> Chain:
-    """No neural network: a Metropolis walker on a ring with energies theta cos(2 pi k / n) whose gradient depends on theta,
-    g_hat = cos(2 pi k / n) (1 + theta^2)."""
+    """No neural network: a Metropolis walker on a ring with energies theta cos(2 pi k / n) whose
+    gradient depends on theta, g_hat = cos(2 pi k / n) (1 + theta^2).
+    """
     u = np.cos(2 * np.pi * np.arange(n) / n)
     k = np.arange(n)
 
     def kernel(theta: np.ndarray) -> np.ndarray:
         P = np.zeros((n, n), theta.dtype)
-        for other in ((k + 1) % n, (k - 1) % n):  # heat-bath acceptance: smooth in theta, as the theorem asks
+        for other in (
+            (k + 1) % n,
+            (k - 1) % n,
+        ):  # heat-bath acceptance: smooth in theta, as the theorem asks
             P[k, other] += 0.5 / (1 + np.exp(theta[0] * (u[other] - u)))
         P[k, k] += 1 - P.sum(1)
         return P

@@ -1,8 +1,10 @@
-"""The feedback bias of any method, by simulation: one phase learned always-on beside the same phase with frozen parameters.
+"""The feedback bias of any method, by simulation: one phase learned always-on beside the same phase
+with frozen parameters.
 
-Both take the same random numbers, so most of the noise is common and the small difference, of order eta^2, is resolved. Tick t counts
-with P(T >= t), which is the mean over phase lengths T given the noise: geometric lengths cost no extra variance. Dynamics that are
-deterministic (Theorem 2) need one lane and have no error at all.
+Both take the same random numbers, so most of the noise is common and the small difference, of order
+eta^2, is resolved. Tick t counts with P(T >= t), which is the mean over phase lengths T given the
+noise: geometric lengths cost no extra variance. Dynamics that are deterministic (Theorem 2) need
+one lane and have no error at all.
 """
 
 from typing import Any
@@ -28,9 +30,20 @@ def horizon(tau: float, geometric: bool) -> int:
 
 
 def gap(
-    method: Any, params: Any, at: Starts, sign: float, eta: float, tau: float, *, geometric: bool = False, b: float = 0.5, seed: int = 0
+    method: Any,
+    params: Any,
+    at: Starts,
+    sign: float,
+    eta: float,
+    tau: float,
+    *,
+    geometric: bool = False,
+    b: float = 0.5,
+    seed: int = 0,
 ):
-    """(lanes, d) samples of [sum of always-on updates] - [the same with theta frozen]; their mean is the feedback bias."""
+    """(lanes, d) samples of [sum of always-on updates] - [the same with theta frozen]; their mean
+    is the feedback bias.
+    """
     prob = float(probability(b))
     s = 1 / prob if sign > 0 else -1 / (1 - prob)
     q = 1 - 1 / tau if geometric else 1.0
@@ -41,7 +54,16 @@ def gap(
 
 
 @eqx.filter_jit
-def _gap(method: Any, params: Any, at: Starts, keys: Key, sign: Array, rate: Array, q: Array, ticks: Array) -> Array:
+def _gap(
+    method: Any,
+    params: Any,
+    at: Starts,
+    keys: Key,
+    sign: Array,
+    rate: Array,
+    q: Array,
+    ticks: Array,
+) -> Array:
     frozen, unravel = ravel_pytree(params)
 
     def lane(key: Key, at: Starts) -> Array:
@@ -51,8 +73,13 @@ def _gap(method: Any, params: Any, at: Starts, keys: Key, sign: Array, rate: Arr
             return z, ravel_pytree(method.grad(now, z, at.x, sign))[0]
 
         def tick(t: Array, carry: tuple) -> tuple:
-            moved, z, total = carry  # `moved` apart from theta: a small sum beside a large number would lose digits
-            z, (g, g_frozen) = jax.vmap(term, (0, 0, None))(jnp.stack([moved, zero]), z, jax.random.fold_in(key, t))
+            moved, z, total = (
+                # `moved` apart from theta: a small sum beside a large number would lose digits
+                carry
+            )
+            z, (g, g_frozen) = jax.vmap(term, (0, 0, None))(
+                jnp.stack([moved, zero]), z, jax.random.fold_in(key, t)
+            )
             return moved + rate * g, z, total + q**t * (g - g_frozen)
 
         zero = jnp.zeros_like(frozen)
@@ -62,7 +89,9 @@ def _gap(method: Any, params: Any, at: Starts, keys: Key, sign: Array, rate: Arr
     return jax.vmap(lane)(keys, at)
 
 
-def series(method: Any, params: Any, at: Starts, sign: float, ticks: int, seed: int = 0) -> np.ndarray:
+def series(
+    method: Any, params: Any, at: Starts, sign: float, ticks: int, seed: int = 0
+) -> np.ndarray:
     """(ticks, lanes, d): the term at every tick of a phase with frozen parameters."""
     keys = jax.random.split(jax.random.key(seed), len(jax.tree.leaves(at)[0]))
     return np.asarray(_series(method, params, at, keys, jnp.float32(sign), int(ticks)), float)

@@ -1,4 +1,6 @@
-"""The same moments by enumeration, for Boltzmann machines small enough: both phases at equilibrium and independent of each other."""
+"""The same moments by enumeration, for Boltzmann machines small enough: both phases at equilibrium
+and independent of each other.
+"""
 
 from typing import Any
 
@@ -13,20 +15,27 @@ LARGEST = 20  # units that are enumerated: 2^20 states
 
 
 def exact_moments(method: Any, params: Any, data: Any) -> Moments:
-    """A, C and the means at equilibrium, for uniformly drawn rows of the data; the cross term is that of independent terms."""
+    """A, C and the means at equilibrium, for uniformly drawn rows of the data; the cross term is
+    that of independent terms.
+    """
     data = np.asarray(data, float)
     if isinstance(method, RBM):
         two = _rbm(method, params, data)
     elif isinstance(method, BoltzmannMachine):
         two = _boltzmann(method, params, data)
     else:
-        raise ValueError(f"only Boltzmann machines are enumerated, not {type(method).__name__}; measure with moments(run, params).")
+        raise ValueError(
+            f"only Boltzmann machines are enumerated, not {type(method).__name__}; measure with "
+            "moments(run, params)."
+        )
     (A, plus), (C, minus) = two
     return given(float(A - plus @ plus), float(C - minus @ minus), plus, minus)
 
 
 def _rbm(method: RBM, params: Any, data: np.ndarray) -> list[tuple[float, np.ndarray]]:
-    """(E|g|^2, E g) of both phases: visible states are enumerated, hidden units are independent given them."""
+    """(E|g|^2, E g) of both phases: visible states are enumerated, hidden units are independent
+    given them.
+    """
     _small(method.visible, "visible units")
     W, a, c = (np.asarray(p, float) for p in params)
     v = binary_states(method.visible)
@@ -34,17 +43,25 @@ def _rbm(method: RBM, params: Any, data: np.ndarray) -> list[tuple[float, np.nda
 
     def phase(v: np.ndarray, weight: np.ndarray) -> tuple[float, np.ndarray]:
         h, on = 1 / (1 + np.exp(-(c + v @ W))), v.sum(1)
-        square = weight @ (on * h.sum(1) + method.visible_bias * on + h.sum(1))  # v and h are 0 or 1: squares are themselves
-        return square, -np.concatenate([(v.T * weight @ h).ravel(), weight @ v * method.visible_bias, weight @ h])
+        square = weight @ (
+            on * h.sum(1) + method.visible_bias * on + h.sum(1)
+        )  # v and h are 0 or 1: squares are themselves
+        return square, -np.concatenate(
+            [(v.T * weight @ h).ravel(), weight @ v * method.visible_bias, weight @ h]
+        )
 
     return [phase(data, np.full(len(data), 1 / len(data))), phase(v, _normalised(log_p))]
 
 
-def _boltzmann(method: BoltzmannMachine, params: Any, data: np.ndarray) -> list[tuple[float, np.ndarray]]:
+def _boltzmann(
+    method: BoltzmannMachine, params: Any, data: np.ndarray
+) -> list[tuple[float, np.ndarray]]:
     _small(method.n, "units")
     W, bias = (np.asarray(p, float) for p in params)
     z, mask = binary_states(method.n), np.asarray(method.mask, float)
-    learns = np.concatenate([np.full(method.visible, float(method.visible_bias)), np.ones(method.hidden)])
+    learns = np.concatenate(
+        [np.full(method.visible, float(method.visible_bias)), np.ones(method.hidden)]
+    )
     log_p = 0.5 * ((z @ W) * z).sum(1) + z @ bias
     clamped = np.zeros(len(z))
     for row in data:
@@ -65,4 +82,7 @@ def _normalised(log_p: np.ndarray) -> np.ndarray:
 
 def _small(n: int, what: str) -> None:
     if n > LARGEST:
-        raise ValueError(f"{n} {what} are too many to enumerate (at most {LARGEST}); measure with moments(run, params).")
+        raise ValueError(
+            f"{n} {what} are too many to enumerate (at most {LARGEST}); measure with moments(run, "
+            "params)."
+        )

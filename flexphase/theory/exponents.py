@@ -16,8 +16,9 @@ class Exponent(NamedTuple):
 
 
 def exponent(x: Any, y: Any, se: Any = 0.0) -> Exponent:
-    """Least squares of log|y| on log x. The interval takes the larger of the stated errors and the scatter about the line,
-    so that curvature, which is what a wrong exponent looks like, widens it."""
+    """Least squares of log|y| on log x. The interval takes the larger of the stated errors and the
+    scatter about the line, so that curvature, which is what a wrong exponent looks like, widens it.
+    """
     x, y = np.log(np.asarray(x, float)), np.asarray(y, float)
     if len(x) < 3 or np.any(y == 0) or not np.all(np.isfinite(y)):
         raise ValueError("an exponent needs at least three finite values that are not zero.")

@@ -1,4 +1,6 @@
-"""Figures of the theory: each takes numbers and returns matplotlib axes (an array of them where there are several panels)."""
+"""Figures of the theory: each takes numbers and returns matplotlib axes (an array of them where
+there are several panels).
+"""
 
 from typing import Any
 
@@ -22,33 +24,63 @@ MARKS = "osD^v"
 
 
 def panels(count: int) -> Any:
-    return Figure(figsize=(4.6 * count, 3.6), layout="constrained").subplots(1, count, squeeze=False)[0]
+    return Figure(figsize=(4.6 * count, 3.6), layout="constrained").subplots(
+        1, count, squeeze=False
+    )[0]
 
 
 def fig_3b(ax: Any) -> None:
-    """Fig. 3B: Tr cov of eq. 2 (blue) and of eq. 1 (grey) against b, for Tr cov(g+) = 0.5, zero means and several Tr cov(g-)."""
+    """Fig. 3B: Tr cov of eq. 2 (blue) and of eq. 1 (grey) against b, for Tr cov(g+) = 0.5, zero
+    means and several Tr cov(g-).
+    """
     for minus, line in zip(MINUS, LINES, strict=True):
         m = given(0.5, minus)
         ax.plot(B, trace_isd(m, B), line, color=BLUE, label=f"{minus:g}")
         ax.axhline(float(trace_two_term(m)), linestyle=line, color=GREY, linewidth=1)
         ax.plot(best_b(m), least_trace(m), "o", color=BLUE, markersize=4)
-    ax.set(ylim=(0, 14), xlim=(0, 1), xlabel="b, probability of a positive phase", ylabel="trace of the estimator's covariance")
+    ax.set(
+        ylim=(0, 14),
+        xlim=(0, 1),
+        xlabel="b, probability of a positive phase",
+        ylabel="trace of the estimator's covariance",
+    )
     ax.set_title("ISD (blue; dot: best b), two-term (grey)", fontsize=10)
-    ax.legend(title="Tr cov(g$_-$);  Tr cov(g$_+$) = 0.5", fontsize=8, title_fontsize=8, frameon=False)
+    ax.legend(
+        title="Tr cov(g$_-$);  Tr cov(g$_+$) = 0.5", fontsize=8, title_fontsize=8, frameon=False
+    )
 
 
 def measured_traces(ax: Any, curves: dict[str, Any]) -> None:
-    """Traces that learners show (points with two standard errors), against those that their moments predict (lines).
+    """Traces that learners show (points with two standard errors), against those that their moments
+    predict (lines).
 
-    A curve is (moments, values of b, traces, errors, trace of eq. 1); all are divided by the trace at b*.
+    A curve is (moments, values of b, traces, errors, trace of eq. 1); all are divided by the trace
+    at b*.
     """
-    for (name, (m, b, trace, error, two)), colour, mark, line in zip(curves.items(), PALETTE, MARKS, LINES, strict=False):
+    for (name, (m, b, trace, error, two)), colour, mark, line in zip(
+        curves.items(), PALETTE, MARKS, LINES, strict=False
+    ):
         unit = float(least_trace(m))
-        ax.plot(B, trace_isd(m, B) / unit, line, color=colour, label=f"{name}: b* = {best_b(m):.2f}")
-        ax.errorbar(b, trace / unit, 2 * error / unit, fmt=mark, color=colour, markersize=5, capsize=2, fillstyle="none")
+        ax.plot(
+            B, trace_isd(m, B) / unit, line, color=colour, label=f"{name}: b* = {best_b(m):.2f}"
+        )
+        ax.errorbar(
+            b,
+            trace / unit,
+            2 * error / unit,
+            fmt=mark,
+            color=colour,
+            markersize=5,
+            capsize=2,
+            fillstyle="none",
+        )
         ax.plot([0.02, 0.98], [two / unit] * 2, color=colour, linestyle=":", linewidth=1)
     ax.set(
-        yscale="log", ylim=(0.2, 30), xlim=(0, 1), xlabel="b, probability of a positive phase", ylabel="trace / trace of ISD at the best b"
+        yscale="log",
+        ylim=(0.2, 30),
+        xlim=(0, 1),
+        xlabel="b, probability of a positive phase",
+        ylabel="trace / trace of ISD at the best b",
     )
     ax.set_title("lines: predicted, points: simulated, dotted: two-term", fontsize=10)
     ax.legend(fontsize=8, frameon=False, loc="upper center")
@@ -57,16 +89,36 @@ def measured_traces(ax: Any, curves: dict[str, Any]) -> None:
 def length_moments(ax: Any, phases: int = 200_000) -> None:
     tau = np.geomspace(1, 200, 100)
     for k, line in zip((1, 2, 3), LINES, strict=False):
-        ax.plot(tau, lengths.moment(k, tau) / tau**k, line, color=BLUE, label=f"E[T$^{k}$] / τ$^{k}$")
+        ax.plot(
+            tau, lengths.moment(k, tau) / tau**k, line, color=BLUE, label=f"E[T$^{k}$] / τ$^{k}$"
+        )
     some = np.array([1.5, 5, 20, 100])
-    drawn = [np.asarray(tape(Phases(Alternating(), Geometric(t)), jax.random.key(0), phases).ticks, float) for t in some]
+    drawn = [
+        np.asarray(
+            tape(Phases(Alternating(), Geometric(t)), jax.random.key(0), phases).ticks, float
+        )
+        for t in some
+    ]
     for k in (1, 2, 3):
-        ax.errorbar(some, [np.mean(T**k) / t**k for T, t in zip(drawn, some, strict=True)],
-                    [2 * np.std(T**k) / t**k / phases**0.5 for T, t in zip(drawn, some, strict=True)],
-                    fmt="o", color=PALETTE[1], markersize=4, capsize=2, label="simulated" if k == 1 else None)  # fmt: skip
+        ax.errorbar(
+            some,
+            [np.mean(T**k) / t**k for T, t in zip(drawn, some, strict=True)],
+            [2 * np.std(T**k) / t**k / phases**0.5 for T, t in zip(drawn, some, strict=True)],
+            fmt="o",
+            color=PALETTE[1],
+            markersize=4,
+            capsize=2,
+            label="simulated" if k == 1 else None,
+        )
     printed = (6 * tau**3 - 6 * tau**2 - tau) / tau**3
     ax.plot(tau, printed, color=GREY, linewidth=1, label="E[T$^3$] as printed")
-    ax.set(xscale="log", ylim=(-1.2, 6.4), xlabel="τ, mean phase length (ticks)", ylabel="moment / τ$^k$", title="geometric phase length")
+    ax.set(
+        xscale="log",
+        ylim=(-1.2, 6.4),
+        xlabel="τ, mean phase length (ticks)",
+        ylabel="moment / τ$^k$",
+        title="geometric phase length",
+    )
     ax.legend(fontsize=8, frameon=False, loc="upper right", bbox_to_anchor=(1, 0.86))
 
 
@@ -76,35 +128,80 @@ def short_phases(ax: Any) -> None:
     for m, line in zip((0.25, 0.5, 0.75), LINES, strict=False):
         s = np.ceil(tau**m)
         ax.plot(
-            tau, [lengths.shorter(t, int(k)) for t, k in zip(tau, s, strict=True)], line, color=BLUE, label=f"P(T < s), s = ⌈τ$^{{{m:g}}}$⌉"
+            tau,
+            [lengths.shorter(t, int(k)) for t, k in zip(tau, s, strict=True)],
+            line,
+            color=BLUE,
+            label=f"P(T < s), s = ⌈τ$^{{{m:g}}}$⌉",
         )
         ax.plot(tau, tau ** (m - 1), line, color=GREY, linewidth=1)
-    ax.set(xscale="log", yscale="log", xlabel="τ, mean phase length (ticks)", ylabel="probability", title="grey: leading order s/τ")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="τ, mean phase length (ticks)",
+        ylabel="probability",
+        title="grey: leading order s/τ",
+    )
     ax.legend(fontsize=8, frameon=False)
 
 
 def bias_curves(parts: Any, every: list[Walk], lanes: int = 8192) -> None:
-    """Transient and feedback bias against tau (in relaxation times), fixed lengths: exact lines, simulated points."""
+    """Transient and feedback bias against tau (in relaxation times), fixed lengths: exact lines,
+    simulated points.
+    """
     for walk, colour, mark in zip(every, PALETTE, MARKS, strict=False):
         memory = max(relaxation_time(walk.chain.P), 1.0)
         tau = np.unique(np.round(np.geomspace(2, 100 * memory, 14)))
         first = np.array([np.linalg.norm(bias.transient(walk.chain, walk.start, t)) for t in tau])
         second = np.array([np.linalg.norm(bias.feedback(walk.chain, walk.start, t)) for t in tau])
-        limits = np.linalg.norm(bias.transient_limit(walk.chain, walk.start)) / memory, np.linalg.norm(bias.feedback_limit(walk.chain))
+        limits = (
+            np.linalg.norm(bias.transient_limit(walk.chain, walk.start)) / memory,
+            np.linalg.norm(bias.feedback_limit(walk.chain)),
+        )
         parts[0].plot(tau / memory, first / limits[0], color=colour, label=walk.name)
-        parts[1].plot(tau / memory, second / limits[1], color=colour, label=f"{walk.name} ({memory:.0f})")
+        parts[1].plot(
+            tau / memory, second / limits[1], color=colour, label=f"{walk.name} ({memory:.0f})"
+        )
         if walk.method:
             some, eta = np.unique(np.round(np.geomspace(2, min(40 * memory, 300), 5))), 0.02
-            runs = [gap(walk.method, walk.params, walk.starts(lanes), -1.0, eta, t, seed=int(t)) for t in some]
-            means = np.array([along(run, bias.feedback(walk.chain, walk.start, t)) for run, t in zip(runs, some, strict=True)])
+            runs = [
+                gap(walk.method, walk.params, walk.starts(lanes), -1.0, eta, t, seed=int(t))
+                for t in some
+            ]
+            means = np.array(
+                [
+                    along(run, bias.feedback(walk.chain, walk.start, t))
+                    for run, t in zip(runs, some, strict=True)
+                ]
+            )
             scale = eta**2 * limits[1]
-            parts[1].errorbar(some / memory, means[:, 0] / scale, 2 * means[:, 1] / scale, fmt=mark, color=colour, markersize=4, capsize=2)
+            parts[1].errorbar(
+                some / memory,
+                means[:, 0] / scale,
+                2 * means[:, 1] / scale,
+                fmt=mark,
+                color=colour,
+                markersize=4,
+                capsize=2,
+            )
     x = np.array([0.03, 0.6])
     parts[1].plot(x, 3 * x, color=GREY, linestyle="--", label="growing as τ (Theorem 1's bound)")
     parts[0].plot([1, 100], [3, 0.03], color=GREY, linestyle="--", label="falling as 1/τ")
-    parts[0].set(xscale="log", yscale="log", ylabel="transient bias / (η · its scale)", title="the phase begins out of equilibrium")
-    parts[1].set(xscale="log", yscale="log", ylabel="feedback bias / (η$^2$ · its limit)", title="θ moves during the phase")
+    parts[0].set(
+        xscale="log",
+        yscale="log",
+        ylabel="transient bias / (η · its scale)",
+        title="the phase begins out of equilibrium",
+    )
+    parts[1].set(
+        xscale="log",
+        yscale="log",
+        ylabel="feedback bias / (η$^2$ · its limit)",
+        title="θ moves during the phase",
+    )
     for ax in parts:
         ax.set_xlabel("τ / relaxation time of the chain")
     parts[0].legend(fontsize=7, frameon=False)
-    parts[1].legend(fontsize=7, frameon=False, title="in brackets: relaxation time (ticks)", title_fontsize=7)
+    parts[1].legend(
+        fontsize=7, frameon=False, title="in brackets: relaxation time (ticks)", title_fontsize=7
+    )

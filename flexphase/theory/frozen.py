@@ -1,4 +1,6 @@
-"""The dynamics of a run with its parameters frozen: `tick`, and what this tick would have contributed."""
+"""The dynamics of a run with its parameters frozen: `tick`, and what this tick would have
+contributed.
+"""
 
 from typing import Any, NamedTuple
 
@@ -16,7 +18,9 @@ class Tick(NamedTuple):
 
     phase: Phase
     g: Array  # the local term, flat
-    share: Array  # what of it belongs to the term of the phase: 1 at the last tick (eqs. 1 and 2), or 1/tau at each (eqs. 4 and 5)
+    # what of it belongs to the term of the phase: 1 at the last tick (eqs. 1 and 2), or 1/tau at
+    # each (eqs. 4 and 5)
+    share: Array
 
 
 def begin(run: Run, params: Any, key: Key) -> State:
@@ -29,7 +33,9 @@ def frozen_tick(run: Run, s: State) -> tuple[State, Tick]:
     new = tick(run, s)._replace(params=s.params, opt=s.opt)
     phase = new.phase._replace(left=new.phase.left + 1)
     weight, _ = run.estimator(phase)
-    share = jnp.abs(weight) * (phase.prob if run.estimator.local else 1.0)  # importance weights are not part of g+ and g-
+    share = jnp.abs(weight) * (
+        phase.prob if run.estimator.local else 1.0
+    )  # importance weights are not part of g+ and g-
     g, _ = ravel_pytree(run.method.grad(s.params, new.z, new.x, phase.sign))
     return new, Tick(phase, g, share)
 
@@ -38,13 +44,21 @@ def check_params(run: Run, params: Any) -> None:
     """Parameters of this run's method, all finite."""
     like = jax.eval_shape(lambda: run.method.init(jax.random.key(0))[0])
     if jax.tree.structure(like) != jax.tree.structure(params) or any(
-        a.shape != jnp.shape(b) for a, b in zip(jax.tree.leaves(like), jax.tree.leaves(params), strict=True)
+        a.shape != jnp.shape(b)
+        for a, b in zip(jax.tree.leaves(like), jax.tree.leaves(params), strict=True)
     ):
         raise ValueError(
-            f"these parameters do not fit {type(run.method).__name__}; give the params of a run with the same method and sizes."
+            f"these parameters do not fit {type(run.method).__name__}; give the params of a run "
+            "with the same method and sizes."
         )
-    if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(eqx.filter(params, eqx.is_inexact_array_like))):
-        raise ValueError("the parameters are not finite: this lane diverged; take an earlier checkpoint, another seed or a smaller eta.")
+    if not all(
+        bool(jnp.all(jnp.isfinite(leaf)))
+        for leaf in jax.tree.leaves(eqx.filter(params, eqx.is_inexact_array_like))
+    ):
+        raise ValueError(
+            "the parameters are not finite: this lane diverged; take an earlier checkpoint, "
+            "another seed or a smaller eta."
+        )
 
 
 class Starts(NamedTuple):
@@ -60,17 +74,23 @@ def repeated(z: Any, x: Any, lanes: int) -> Starts:
 
 
 def starts(run: Run, params: Any, sign: float, *, lanes: int = 64, seed: int = 0) -> Starts:
-    """After some phases of the run (4 to 20, about 2000 ticks) with its parameters frozen, a phase of `sign` begins."""
+    """After some phases of the run (4 to 20, about 2000 ticks) with its parameters frozen, a phase
+    of `sign` begins.
+    """
     check_params(run, params)
     keys = jax.random.split(jax.random.key(seed), lanes)
     tau = float(run.process.mean_length)
-    return _starts(run, params, keys, jnp.float32(sign), jnp.int32(round(min(20, max(4, 2000 // tau)) * tau)))
+    return _starts(
+        run, params, keys, jnp.float32(sign), jnp.int32(round(min(20, max(4, 2000 // tau)) * tau))
+    )
 
 
 @eqx.filter_jit
 def _starts(run: Run, params: Any, keys: Key, sign: Array, settle: Array) -> Starts:
     def lane(key: Key) -> Starts:
-        s = jax.lax.fori_loop(0, settle, lambda _, s: frozen_tick(run, s)[0], begin(run, params, key))
+        s = jax.lax.fori_loop(
+            0, settle, lambda _, s: frozen_tick(run, s)[0], begin(run, params, key)
+        )
         _, k_source, k_enter = phase_keys(s.key, s.phases)
         x = run.source(k_source, sign, s.x)
         return Starts(run.method.enter(k_enter, params, s.z, x, sign), x)

@@ -1,8 +1,9 @@
 """Moments of the geometric phase length, P(T = k) = (1 - 1/tau)^(k-1) / tau, exact for every order.
 
-The paper's appendix has three slips here: E[T^3] ends in +tau, not -tau; given T >= s the length is s - 1 + T', not s + T' (that is
-T > s), with T' a fresh copy of T; and the second and third conditional moments use E[T'^k] = tau^k. The orders in tau, which are all
-that the theorems need, stand.
+The paper's appendix has three slips here: E[T^3] ends in +tau, not -tau; given T >= s the length is
+s - 1 + T', not s + T' (that is T > s), with T' a fresh copy of T; and the second and third
+conditional moments use E[T'^k] = tau^k. The orders in tau, which are all that the theorems need,
+stand.
 """
 
 from math import comb, factorial
@@ -19,9 +20,17 @@ def _stirling(k: int, j: int) -> int:
 
 
 def moment(k: int, tau: Any) -> Any:
-    """E[T^k] = sum_j S(k, j) j! tau (tau - 1)^(j-1): tau, 2 tau^2 - tau, 6 tau^3 - 6 tau^2 + tau, ..."""
+    """E[T^k] = sum_j S(k, j) j! tau (tau - 1)^(j-1): tau, 2 tau^2 - tau, 6 tau^3 - 6 tau^2 + tau,
+    ...
+    """
     tau = _checked(k, tau)
-    return np.ones_like(tau) if k == 0 else sum(_stirling(k, j) * factorial(j) * tau * (tau - 1) ** (j - 1) for j in range(1, k + 1))
+    return (
+        np.ones_like(tau)
+        if k == 0
+        else sum(
+            _stirling(k, j) * factorial(j) * tau * (tau - 1) ** (j - 1) for j in range(1, k + 1)
+        )
+    )
 
 
 def moment_given(k: int, tau: Any, s: int) -> Any:
@@ -32,7 +41,9 @@ def moment_given(k: int, tau: Any, s: int) -> Any:
 
 
 def shorter(tau: Any, s: int) -> Any:
-    """P(T < s) = 1 - (1 - 1/tau)^(s-1), about (s - 1) / tau; the paper's exponent s gives P(T <= s)."""
+    """P(T < s) = 1 - (1 - 1/tau)^(s-1), about (s - 1) / tau; the paper's exponent s gives P(T <=
+    s).
+    """
     tau, before = _checked(0, tau), _start(s) - 1
     with np.errstate(divide="ignore"):  # tau = 1: the phase always ends at its first tick
         return -np.expm1(before * np.log1p(-1 / tau)) if before else np.zeros_like(tau)

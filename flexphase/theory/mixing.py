@@ -1,4 +1,6 @@
-"""How fast does a learner's gradient forget? One long phase, watched from its beginning with the parameters frozen."""
+"""How fast does a learner's gradient forget? One long phase, watched from its beginning with the
+parameters frozen.
+"""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +14,9 @@ from jax.flatten_util import ravel_pytree
 from ..core import Key, Run
 from .frozen import Starts, starts
 
-DIRECTIONS = 32  # parameters in more dimensions are seen through this many sums with random signs, which keep squared lengths on average
+# parameters in more dimensions are seen through this many sums with random signs, which keep
+# squared lengths on average
+DIRECTIONS = 32
 REPLICAS = 4  # phases that share their beginning and their stimulus, but not their noise
 
 
@@ -20,41 +24,71 @@ class Mixing(NamedTuple):
     """What one long phase shows about the term of its sign."""
 
     mean: float  # |gbar|, the length of the term at equilibrium
-    autocorrelation: float  # ticks: 1 + 2 sum_k rho_k; n ticks of a phase are worth n / autocorrelation independent samples
-    transient: float  # |sum_t (E g_t - gbar)|: the transient bias of always-on learning is eta / tau times this
+    # ticks: 1 + 2 sum_k rho_k; n ticks of a phase are worth n / autocorrelation independent samples
+    autocorrelation: float
+    # |sum_t (E g_t - gbar)|: the transient bias of always-on learning is eta / tau times this
+    transient: float
     error: "Mixing | None" = None  # standard errors
 
 
-def mixing(run: Run, params: Any, sign: float, *, ticks: int = 1024, lanes: int = 64, seed: int = 0) -> Mixing:
-    """Watch phases of `sign` with `lanes` different beginnings for `ticks` each; the second half counts as equilibrium.
+def mixing(
+    run: Run, params: Any, sign: float, *, ticks: int = 1024, lanes: int = 64, seed: int = 0
+) -> Mixing:
+    """Watch phases of `sign` with `lanes` different beginnings for `ticks` each; the second half
+    counts as equilibrium.
 
-    Deviations are taken from the mean of the replicas that share a stimulus, so a chain that never leaves its corner is seen as slow.
-    The transient is summed over each phase minus one that goes on from its end, with the same random numbers: where the two have met
-    nothing is left, not even noise.
+    Deviations are taken from the mean of the replicas that share a stimulus, so a chain that never
+    leaves its corner is seen as slow. The transient is summed over each phase minus one that goes
+    on from its end, with the same random numbers: where the two have met nothing is left, not even
+    noise.
     """
     if ticks < 16 or lanes < 8:
         raise ValueError(f"mixing needs at least 16 ticks and 8 lanes, not {ticks} and {lanes}.")
-    at = jax.tree.map(lambda a: jnp.repeat(a, REPLICAS, 0), starts(run, params, sign, lanes=lanes, seed=seed))
+    at = jax.tree.map(
+        lambda a: jnp.repeat(a, REPLICAS, 0), starts(run, params, sign, lanes=lanes, seed=seed)
+    )
     keys = jax.random.split(jax.random.key(seed + 1), lanes * REPLICAS)
     d = sum(leaf.size for leaf in jax.tree.leaves(params))
     signs = jax.random.rademacher(jax.random.key(7), (d,), jnp.float32)
     g, settled = _watch(run.method, params, at, keys, jnp.float32(sign), signs, ticks)
-    late = np.asarray(g)[ticks // 2 :].transpose(1, 0, 2).reshape(lanes, REPLICAS, ticks - ticks // 2, -1)
+    late = (
+        np.asarray(g)[ticks // 2 :]
+        .transpose(1, 0, 2)
+        .reshape(lanes, REPLICAS, ticks - ticks // 2, -1)
+    )
     own = late.mean((1, 2), dtype=float)  # (lanes, directions)
-    covariance = np.stack([np.mean([autocovariance(x - c) for x in some], axis=0) for some, c in zip(late, own, strict=True)])
+    covariance = np.stack(
+        [
+            np.mean([autocovariance(x - c) for x in some], axis=0)
+            for some, c in zip(late, own, strict=True)
+        ]
+    )
     memory = integrated(covariance.mean(0))
-    beyond = jnp.int32(min(ticks, max(64, np.ceil(10 * memory))))  # after ten autocorrelation times there is only noise
-    gaps = np.asarray(_gaps(run.method, params, at, settled, keys, jnp.float32(sign), signs, beyond), float)
+    beyond = jnp.int32(
+        min(ticks, max(64, np.ceil(10 * memory)))
+    )  # after ten autocorrelation times there is only noise
+    gaps = np.asarray(
+        _gaps(run.method, params, at, settled, keys, jnp.float32(sign), signs, beyond), float
+    )
     gaps = gaps.reshape(lanes, REPLICAS, -1).mean(1)
 
     def summary(kept: np.ndarray) -> tuple[float, float, float]:
         return square(own[kept]), integrated(covariance[kept].mean(0)), square(gaps[kept])
 
     everyone = np.arange(lanes)
-    left_out = np.array([summary(np.delete(everyone, group)) for group in np.array_split(everyone, min(lanes, 16))])
+    left_out = np.array(
+        [summary(np.delete(everyone, group)) for group in np.array_split(everyone, min(lanes, 16))]
+    )
     error = np.sqrt((len(left_out) - 1) * left_out.var(0))
-    (mean, e_mean), (memory, e_memory), (transient, e_transient) = zip(summary(everyone), error, strict=True)
-    return Mixing(root(mean), memory, root(transient), Mixing(root_error(mean, e_mean), e_memory, root_error(transient, e_transient)))
+    (mean, e_mean), (memory, e_memory), (transient, e_transient) = zip(
+        summary(everyone), error, strict=True
+    )
+    return Mixing(
+        root(mean),
+        memory,
+        root(transient),
+        Mixing(root_error(mean, e_mean), e_memory, root_error(transient, e_transient)),
+    )
 
 
 def project(signs: Array, g: Array) -> Array:
@@ -64,14 +98,18 @@ def project(signs: Array, g: Array) -> Array:
     return jnp.pad(signs * g, (0, -len(g) % DIRECTIONS)).reshape(-1, DIRECTIONS).sum(0)
 
 
-def _move(method: Any, params: Any, key: Key, t: Array, z: Any, x: Any, sign: Array) -> tuple[Any, Array]:
+def _move(
+    method: Any, params: Any, key: Key, t: Array, z: Any, x: Any, sign: Array
+) -> tuple[Any, Array]:
     """One step, and the gradient it leads to."""
     z = method.step(jax.random.fold_in(key, t), params, z, x, sign)
     return z, ravel_pytree(method.grad(params, z, x, sign))[0]
 
 
 @eqx.filter_jit
-def _watch(method: Any, params: Any, at: Starts, keys: Key, sign: Array, signs: Array, ticks: int) -> tuple[Array, Any]:
+def _watch(
+    method: Any, params: Any, at: Starts, keys: Key, sign: Array, signs: Array, ticks: int
+) -> tuple[Array, Any]:
     """The gradient, (ticks, lanes, directions), and the states at the end."""
 
     def lane(key: Key, at: Starts) -> tuple[Any, Array]:
@@ -86,12 +124,25 @@ def _watch(method: Any, params: Any, at: Starts, keys: Key, sign: Array, signs: 
 
 
 @eqx.filter_jit
-def _gaps(method: Any, params: Any, at: Starts, settled: Any, keys: Key, sign: Array, signs: Array, ticks: Array) -> Array:
-    """(lanes, directions): the gradient of a young phase minus that of an old one, summed over ticks."""
+def _gaps(
+    method: Any,
+    params: Any,
+    at: Starts,
+    settled: Any,
+    keys: Key,
+    sign: Array,
+    signs: Array,
+    ticks: Array,
+) -> Array:
+    """(lanes, directions): the gradient of a young phase minus that of an old one, summed over
+    ticks.
+    """
 
     def lane(key: Key, at: Starts, settled: Any) -> Array:
         def both(t: Array, carry: tuple) -> tuple:
-            z, (young, old) = jax.vmap(lambda z: _move(method, params, key, -1 - t, z, at.x, sign))(carry[0])
+            z, (young, old) = jax.vmap(lambda z: _move(method, params, key, -1 - t, z, at.x, sign))(
+                carry[0]
+            )
             return z, carry[1] + young - old
 
         pair = jax.tree.map(lambda a, b: jnp.stack([a, b]), at.z, settled)
@@ -101,7 +152,9 @@ def _gaps(method: Any, params: Any, at: Starts, settled: Any, keys: Key, sign: A
 
 
 def square(v: np.ndarray) -> float:
-    """|E v|^2 from independent rows v: products of different rows only, so that noise adds nothing to it on average."""
+    """|E v|^2 from independent rows v: products of different rows only, so that noise adds nothing
+    to it on average.
+    """
     return float((v.sum(0) @ v.sum(0) - (v * v).sum()) / (len(v) * (len(v) - 1)))
 
 
@@ -120,12 +173,16 @@ def autocovariance(x: np.ndarray) -> np.ndarray:
     n = len(x)
     power = (np.abs(np.fft.rfft(x, 2 * n, axis=0)) ** 2).sum(1)
     covariance = np.fft.irfft(power)[:n] / np.arange(n, 0, -1)
-    still = covariance[0] <= 1e-12 * (1 + np.abs(x).max() ** 2)  # nothing moves: deterministic dynamics at their fixed point
+    still = covariance[0] <= 1e-12 * (
+        1 + np.abs(x).max() ** 2
+    )  # nothing moves: deterministic dynamics at their fixed point
     return np.zeros(n) if still else covariance
 
 
 def integrated(covariance: np.ndarray) -> float:
-    """The autocorrelation time, 1 + 2 sum_k rho_k; the sum stops at five times its own value (Sokal)."""
+    """The autocorrelation time, 1 + 2 sum_k rho_k; the sum stops at five times its own value
+    (Sokal).
+    """
     if covariance[0] == 0:
         return 1.0
     time = 2 * np.cumsum(covariance / covariance[0]) - 1

@@ -14,7 +14,9 @@ from .variance import Moments, checked
 
 
 class Sums(NamedTuple):
-    """Running sums of one lane (JAX arrays while they run, NumPy's afterwards); index 0 is the positive phase, 1 the negative one."""
+    """Running sums of one lane (JAX arrays while they run, NumPy's afterwards); index 0 is the
+    positive phase, 1 the negative one.
+    """
 
     term: Any  # (d,) what the present phase has contributed so far
     before: Any  # (d,) what the phase before has contributed: eq. 1 pairs it with this one ...
@@ -27,12 +29,14 @@ class Sums(NamedTuple):
 
 
 def moments(run: Run, params: Any, *, phases: int = 400, lanes: int = 32, seed: int = 0) -> Moments:
-    """Moments of what one phase contributes, before its importance weight, with the parameters frozen at `params`.
+    """Moments of what one phase contributes, before its importance weight, with the parameters
+    frozen at `params`.
 
-    For the two-term rule and ISD that is g at the end of the phase, for always-on learning its average over the phase. The run's own
-    phases are used; a negative phase that follows a positive one is paired with it, as eq. 1 would. `lanes` independent chains of
-    `phases` phases each, after a tenth of that to settle: whatever the correlation inside a chain, the chains are independent, so
-    the standard errors (over lanes) hold.
+    For the two-term rule and ISD that is g at the end of the phase, for always-on learning its
+    average over the phase. The run's own phases are used; a negative phase that follows a positive
+    one is paired with it, as eq. 1 would. `lanes` independent chains of `phases` phases each, after
+    a tenth of that to settle: whatever the correlation inside a chain, the chains are independent,
+    so the standard errors (over lanes) hold.
     """
     sums = lane_sums(run, params, phases=phases, lanes=lanes, seed=seed)
     return from_lanes(sums.first, sums.second, sums.phases, sums.cross, sums.pairs)
@@ -42,22 +46,38 @@ def lane_sums(run: Run, params: Any, *, phases: int, lanes: int, seed: int) -> S
     """The sums of every lane, in float64 with the lanes along the first axis."""
     check_params(run, params)
     if lanes < 4 or phases < 4:
-        raise ValueError(f"moments with an error need at least 4 lanes of 4 phases, not {lanes} of {phases}.")
+        raise ValueError(
+            f"moments with an error need at least 4 lanes of 4 phases, not {lanes} of {phases}."
+        )
     tau = float(run.process.mean_length)
     keys = jax.random.split(jax.random.key(seed), lanes)
     settle = 2 * max(1, round(0.05 * phases)) * tau  # whole pairs of phases
-    return jax.tree.map(lambda a: np.asarray(a, float), _sums(run, params, keys, jnp.int32(round(settle)), jnp.int32(round(phases * tau))))
+    return jax.tree.map(
+        lambda a: np.asarray(a, float),
+        _sums(run, params, keys, jnp.int32(round(settle)), jnp.int32(round(phases * tau))),
+    )
 
 
 @eqx.filter_jit
 def _sums(run: Run, params: Any, keys: Key, settle: Array, ticks: Array) -> Sums:
     d = sum(leaf.size for leaf in jax.tree.leaves(params))
-    zero = Sums(jnp.zeros(d), jnp.zeros(d), jnp.bool_(False), jnp.zeros((2, d)), jnp.zeros(2), jnp.zeros(2), jnp.zeros(()), jnp.zeros(()))
+    zero = Sums(
+        jnp.zeros(d),
+        jnp.zeros(d),
+        jnp.bool_(False),
+        jnp.zeros((2, d)),
+        jnp.zeros(2),
+        jnp.zeros(2),
+        jnp.zeros(()),
+        jnp.zeros(()),
+    )
 
     def one(t: Array, carry: tuple[State, Sums]) -> tuple[State, Sums]:
         s, tick = frozen_tick(run, carry[0])
         fresh = zero._replace(term=carry[1].term, before=carry[1].before, follows=carry[1].follows)
-        return s, add(where(t == settle, fresh, carry[1]), tick)  # one loop, not two: half the code to compile
+        return s, add(
+            where(t == settle, fresh, carry[1]), tick
+        )  # one loop, not two: half the code to compile
 
     def lane(key: Key) -> Sums:
         return jax.lax.fori_loop(0, settle + ticks, one, (begin(run, params, key), zero))[1]
@@ -82,14 +102,22 @@ def add(sums: Sums, tick: Any) -> Sums:
     )
 
 
-def from_lanes(first: np.ndarray, second: np.ndarray, phases: np.ndarray, cross: np.ndarray, pairs: np.ndarray) -> Moments:
+def from_lanes(
+    first: np.ndarray, second: np.ndarray, phases: np.ndarray, cross: np.ndarray, pairs: np.ndarray
+) -> Moments:
     """Pool the lanes' sums; leave each lane out once for the errors.
 
-    Squares of means come from products of different lanes only, so noise in a mean does not add to its square.
+    Squares of means come from products of different lanes only, so noise in a mean does not add to
+    its square.
     """
     if np.any(phases.sum(0) < 2) or pairs.sum() < 2:
-        raise ValueError("too few phases of one sign were seen to measure its moments; take more phases, or b nearer to 0.5.")
-    keep = np.concatenate([np.ones((1, len(pairs))), 1 - np.eye(len(pairs))])  # all lanes, then all but one
+        raise ValueError(
+            "too few phases of one sign were seen to measure its moments; take more phases, or b "
+            "nearer to 0.5."
+        )
+    keep = np.concatenate(
+        [np.ones((1, len(pairs))), 1 - np.eye(len(pairs))]
+    )  # all lanes, then all but one
 
     def apart(i: int, j: int) -> np.ndarray:
         sums, counts = first[:, i] @ first[:, j].T, np.outer(phases[:, i], phases[:, j])
@@ -98,6 +126,13 @@ def from_lanes(first: np.ndarray, second: np.ndarray, phases: np.ndarray, cross:
         return ((keep @ sums) * keep).sum(1) / ((keep @ counts) * keep).sum(1)
 
     square = (keep @ second) / (keep @ phases)
-    each = (square[:, 0], square[:, 1], apart(0, 0), apart(1, 1), apart(0, 1), (keep @ cross) / (keep @ pairs))
+    each = (
+        square[:, 0],
+        square[:, 1],
+        apart(0, 0),
+        apart(1, 1),
+        apart(0, 1),
+        (keep @ cross) / (keep @ pairs),
+    )
     whole, left_out = zip(*((float(m[0]), m[1:]) for m in each), strict=True)
     return checked(Moments(*whole)._replace(replicas=Moments(*left_out)))

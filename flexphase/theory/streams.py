@@ -1,4 +1,5 @@
-"""Eqs. 1 and 2 as they happen: the stream of estimates that a run produces with its parameters frozen, random selection included.
+"""Eqs. 1 and 2 as they happen: the stream of estimates that a run produces with its parameters
+frozen, random selection included.
 
 `moments` predicts what their mean and variance should be; this measures what they are.
 """
@@ -31,7 +32,9 @@ class Stream(NamedTuple):
 
 
 def stream(run: Run, params: Any, *, phases: int = 500, lanes: int = 512, seed: int = 0) -> Stream:
-    """The estimates of `phases` phases in each lane. ISD makes one a phase, the two-term rule one a pair."""
+    """The estimates of `phases` phases in each lane. ISD makes one a phase, the two-term rule one a
+    pair.
+    """
     sums = lane_sums(run, params, phases=phases, lanes=lanes, seed=seed)
     n = sums.phases.sum(1)
     if not run.estimator.local:
@@ -39,13 +42,21 @@ def stream(run: Run, params: Any, *, phases: int = 500, lanes: int = 512, seed: 
         return Stream(g, (sums.second.sum(1) - 2 * sums.cross) / sums.pairs)
     b = float(run.process.selection.b)
     weight = np.array([1 / b, -1 / (1 - b)])
-    return Stream(np.einsum("kid,i->kd", sums.first, weight) / n[:, None], sums.second @ weight**2 / n)
+    return Stream(
+        np.einsum("kid,i->kd", sums.first, weight) / n[:, None], sums.second @ weight**2 / n
+    )
 
 
 def deviation(a: np.ndarray, b: np.ndarray, directions: int = 8) -> float:
-    """Largest |z| of the difference of two sets of lanes' mean vectors, along fixed random directions (every axis, if there are few)."""
+    """Largest |z| of the difference of two sets of lanes' mean vectors, along fixed random
+    directions (every axis, if there are few).
+    """
     d = a.shape[1]
-    look = np.eye(d) if d <= directions else np.asarray(jax.random.normal(jax.random.key(11), (directions, d), jnp.float32), float)
+    look = (
+        np.eye(d)
+        if d <= directions
+        else np.asarray(jax.random.normal(jax.random.key(11), (directions, d), jnp.float32), float)
+    )
     a, b = a @ look.T, b @ look.T
     error = np.sqrt(a.var(0, ddof=1) / len(a) + b.var(0, ddof=1) / len(b))
     gap = np.abs(a.mean(0) - b.mean(0))
@@ -55,7 +66,10 @@ def deviation(a: np.ndarray, b: np.ndarray, directions: int = 8) -> float:
 def fitted_b(b: np.ndarray, trace: np.ndarray, error: np.ndarray) -> tuple[float, float]:
     """b* and its error from simulated traces alone: fit Tr = A/b + C/(1-b) - M to them."""
     columns = np.stack([1 / b, 1 / (1 - b), -np.ones_like(b)], 1) / error[:, None]
-    (A, C, _), covariance = np.linalg.lstsq(columns, trace / error, rcond=None)[0], np.linalg.inv(columns.T @ columns)
+    (A, C, _), covariance = (
+        np.linalg.lstsq(columns, trace / error, rcond=None)[0],
+        np.linalg.inv(columns.T @ columns),
+    )
     rA, rC = np.sqrt(A), np.sqrt(C)
     slope = np.array([rC / rA, -rA / rC]) / (2 * (rA + rC) ** 2)
     return float(rA / (rA + rC)), float(np.sqrt(slope @ covariance[:2, :2] @ slope))

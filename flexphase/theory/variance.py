@@ -1,4 +1,5 @@
-"""Variance of the two estimators (appendix proposition, Lemmas 1 and 2), through second moments only.
+"""Variance of the two estimators (appendix proposition, Lemmas 1 and 2), through second moments
+only.
 
 With A = E|g+|^2, C = E|g-|^2 and the means mu+ and mu-, traces of the covariances are
     eq. 1    A + C - 2 E[g+ . g-] - |mu+ - mu-|^2
@@ -15,14 +16,18 @@ from ..checks import probability
 
 
 class Moments(NamedTuple):
-    """Second moments of the two terms. `replicas` (leave-one-out estimates, last axis) carry the uncertainty of measured ones."""
+    """Second moments of the two terms. `replicas` (leave-one-out estimates, last axis) carry the
+    uncertainty of measured ones.
+    """
 
     A: Any  # E|g+|^2
     C: Any  # E|g-|^2
     plus: Any  # |mu+|^2
     minus: Any  # |mu-|^2
     means: Any  # mu+ . mu-
-    cross: Any  # E[g+ . g-] of a positive phase and the negative one it is paired with; equals `means` if they are independent
+    # E[g+ . g-] of a positive phase and the negative one it is paired with; equals `means` if they
+    # are independent
+    cross: Any
     replicas: "Moments | None" = None
 
     def error(self, f: "Callable[[Moments], Any]") -> Any:
@@ -39,17 +44,26 @@ class Moments(NamedTuple):
         return Moments(*(self.error(lambda m, i=i: m[i]) for i in range(6)))
 
 
-def given(cov_plus: float, cov_minus: float, mu_plus: Any = 0.0, mu_minus: Any = 0.0, cov_cross: float = 0.0) -> Moments:
+def given(
+    cov_plus: float,
+    cov_minus: float,
+    mu_plus: Any = 0.0,
+    mu_minus: Any = 0.0,
+    cov_cross: float = 0.0,
+) -> Moments:
     """Moments from the traces of cov(g+), cov(g-), cov(g+, g-) and the two mean vectors."""
     p, m = np.atleast_1d(np.asarray(mu_plus, float)), np.atleast_1d(np.asarray(mu_minus, float))
-    return checked(Moments(cov_plus + p @ p, cov_minus + m @ m, p @ p, m @ m, p @ m, cov_cross + p @ m))
+    return checked(
+        Moments(cov_plus + p @ p, cov_minus + m @ m, p @ p, m @ m, p @ m, cov_cross + p @ m)
+    )
 
 
 def checked(m: Moments) -> Moments:
     """Refuse moments that no pair of terms can have."""
     if not all(np.all(np.isfinite(np.asarray(v, float))) for v in m[:6]):
         raise ValueError(
-            "the moments are not finite: a gradient overflowed or a parameter diverged; take an earlier checkpoint or a smaller eta."
+            "the moments are not finite: a gradient overflowed or a parameter diverged; take an "
+            "earlier checkpoint or a smaller eta."
         )
     if np.any(np.asarray(m.A) < 0) or np.any(np.asarray(m.C) < 0):
         raise ValueError("A = E|g+|^2 and C = E|g-|^2 are mean squares and cannot be negative.")
@@ -57,7 +71,9 @@ def checked(m: Moments) -> Moments:
 
 
 def mean_square(m: Moments) -> Any:
-    """|mu+ - mu-|^2: the squared length of the gradient that both estimators have on average (Proposition 1)."""
+    """|mu+ - mu-|^2: the squared length of the gradient that both estimators have on average
+    (Proposition 1).
+    """
     return m.plus + m.minus - 2 * m.means
 
 
@@ -73,10 +89,15 @@ def trace_isd(m: Moments, b: Any) -> Any:
 
 
 def best_b(m: Moments) -> Any:
-    """b* = sqrt(A) / (sqrt(A) + sqrt(C)): the appendix's b_min, in a form that does not become 0/0 when A = C."""
+    """b* = sqrt(A) / (sqrt(A) + sqrt(C)): the appendix's b_min, in a form that does not become 0/0
+    when A = C.
+    """
     root_A, root_C = np.sqrt(checked(m).A), np.sqrt(m.C)
     if np.any(root_A + root_C == 0):
-        raise ValueError("both terms are always zero, so every b is as good as any other: there is nothing to learn here.")
+        raise ValueError(
+            "both terms are always zero, so every b is as good as any other: there is nothing to "
+            "learn here."
+        )
     return root_A / (root_A + root_C)
 
 
@@ -95,9 +116,11 @@ def penalty(m: Moments, b: Any) -> Any:
 
 
 def least_penalty(m: Moments) -> Any:
-    """The penalty at b*: 2 (sqrt(AC) + E[g+ . g-]), not below zero by Cauchy-Schwarz, whatever the means and the dependence.
+    """The penalty at b*: 2 (sqrt(AC) + E[g+ . g-]), not below zero by Cauchy-Schwarz, whatever the
+    means and the dependence.
 
-    Given both terms, the mean of eq. 2 is eq. 1 (Rao and Blackwell). It is zero only where g- = -c g+ always, c > 0.
+    Given both terms, the mean of eq. 2 is eq. 1 (Rao and Blackwell). It is zero only where g- = -c
+    g+ always, c > 0.
     """
     return 2 * (np.sqrt(checked(m).A * m.C) + m.cross)
 

@@ -1,4 +1,6 @@
-"""Small learners on which the paper's claims are measured: one of each kind, all on Bars and Stripes, none needs a download."""
+"""Small learners on which the paper's claims are measured: one of each kind, all on Bars and
+Stripes, none needs a download.
+"""
 
 from typing import Any, NamedTuple
 
@@ -18,7 +20,9 @@ from .frozen import Starts, repeated
 
 
 class Learner(NamedTuple):
-    """A method at some parameters, with its stimuli and a phase length after which its states have settled."""
+    """A method at some parameters, with its stimuli and a phase length after which its states have
+    settled.
+    """
 
     name: str
     method: Any
@@ -45,14 +49,29 @@ def learners() -> list[Learner]:
     made = [
         ("RBM 4x3", RBM(4, 3, scale=0.7), Rows(small), 12),
         ("Boltzmann machine 4+2", BoltzmannMachine(4, 2, scale=0.7), Rows(small), 12),
-        ("equilibrium propagation 4-5-2", EquilibriumPropagation((4, 5, 2), activation=jax.nn.sigmoid), Rows(pairs), 20),
-        ("Forward-Forward 16-8-8", ForwardForward((16, 8, 8), classes=2), LabelContrast(large, kind, classes=2), 1),
+        (
+            "equilibrium propagation 4-5-2",
+            EquilibriumPropagation((4, 5, 2), activation=jax.nn.sigmoid),
+            Rows(pairs),
+            20,
+        ),
+        (
+            "Forward-Forward 16-8-8",
+            ForwardForward((16, 8, 8), classes=2),
+            LabelContrast(large, kind, classes=2),
+            1,
+        ),
     ]
-    return [Learner(name, method, method.init(jax.random.key(1))[0], source, T) for name, method, source, T in made]
+    return [
+        Learner(name, method, method.init(jax.random.key(1))[0], source, T)
+        for name, method, source, T in made
+    ]
 
 
 class Walk(NamedTuple):
-    """A learner's negative phase twice: as a chain, for exact numbers, and as the method, for simulation from the same state."""
+    """A learner's negative phase twice: as a chain, for exact numbers, and as the method, for
+    simulation from the same state.
+    """
 
     name: str
     chain: Chain
@@ -68,7 +87,9 @@ class Walk(NamedTuple):
 
 
 def walks() -> list[Walk]:
-    """Fast and slow ones. The slow RBM has two deep minima, all off and all on; the lazy one moves once in fifty ticks."""
+    """Fast and slow ones. The slow RBM has two deep minima, all off and all on; the lazy one moves
+    once in fifty ticks.
+    """
     fast, slow = RBM(2, 2, scale=1.0), RBM(2, 2)
     machine = BoltzmannMachine(2, 1, scale=1.0)
     at_fast, at_machine = fast.init(jax.random.key(3))[0], machine.init(jax.random.key(3))[0]
