@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .. import __version__
+from .. import __version__, exact_lanes
 
 COMMANDS = ("train", "sample", "plot", "data", "theory", "plan", "reproduce")
 ADVICE = (
@@ -75,6 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = parser().parse_args(argv)
         args.words = list(sys.argv[1:] if argv is None else argv)
+        exact_lanes()
         code = args.func(args) or 0
         sys.stdout.flush()
         return code
