@@ -76,6 +76,12 @@ def params_of(record: Any, method: Any, lane: int) -> Any:
     return jax.tree_util.tree_map_with_path(leaf, like)
 
 
+def picture_of(record: Any) -> tuple[int, int] | None:
+    """Height and width of a picture of the data, where the record says them."""
+    shape = record.attrs.get("picture")
+    return None if shape is None else (int(shape[0]), int(shape[1]))
+
+
 def unused(path: str | Path, force: bool, named: bool = True) -> Path:
     """A file to write: refused if the user named one that exists, numbered if the name was ours."""
     path = Path(path)

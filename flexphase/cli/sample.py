@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..catalogue import METHODS
 from ..catalogue.arguments import count, seed, whole
 from .common import say, show
-from .records import Kept, load, params_of, unused
+from .records import Kept, load, params_of, picture_of, unused
 from .train import task_of
 
 HALVES = ("top", "bottom", "left", "right")
@@ -79,8 +79,7 @@ def rebuild(record: Any, lane: int) -> Trained:
     if int(record["diverged_at"].values.flat[lane]) >= 0:
         raise ValueError(f"network {lane} of this run diverged; choose another --lane.")
     classes = int(record.attrs.get("classes", 0))
-    shape = record.attrs.get("picture")
-    shape = picture_shape(about["visible"] - classes, shape and (int(shape[0]), int(shape[1])))
+    shape = picture_shape(about["visible"] - classes, picture_of(record))
     return Trained(draw, method, params, shape, classes)
 
 
