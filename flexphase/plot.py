@@ -193,9 +193,18 @@ def curves(
     else:
         ax.locator_params(axis="x", nbins=6)
     if log in ("y", "both"):
-        ax.set_yscale("log")
+        log_y(ax)
     ax.xaxis.set_major_formatter("{x:,.0f}")
     return finish(ax, seeds_in((record for _, record in named), band))
+
+
+def log_y(ax: Any) -> None:
+    """A logarithmic y-axis with plain numbers: 350, not 3.5 x 10^2."""
+    from matplotlib.ticker import LogFormatter
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
 
 
 def against(

@@ -1,6 +1,7 @@
 """The catalogue: what it says is true of the library, and an entry is all that a method needs."""
 
 import argparse
+from pathlib import Path
 
 import pytest
 
@@ -14,15 +15,7 @@ from flexphase.cli import options, parser
 from flexphase.cli.records import Kept
 from flexphase.estimators import always_on, isd, two_term
 
-NEW = """
-from flexphase.catalogue.entries import MethodEntry
-
-METHOD = MethodEntry(
-    name="new-one", words="new method", label="new", kind="New", data="bas:7", rule="isd",
-    length=3, lr=0.25, phases=9, options=lambda group: group.add_argument("--kappa", default=4),
-    build=lambda args, data: None,
-)
-"""
+PAGE = (Path(__file__).parent.parent / "docs" / "cli.md").read_text()
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
@@ -36,18 +29,19 @@ def test_defaults_of_a_method_are_words_that_exist(method):
 
 
 def test_a_method_is_found_by_its_file_alone(tmp_path, monkeypatch, capsys):
-    (tmp_path / "new_one.py").write_text(NEW)
+    """The file that docs/cli.md shows."""
+    (tmp_path / "linear.py").write_text(PAGE.split("```python\n")[1].split("```")[0])
     monkeypatch.setattr(catalogue, "__path__", [*catalogue.__path__, str(tmp_path)])
     found = catalogue.described()
-    assert set(found) == {*METHODS, "new-one"}
-    monkeypatch.setitem(METHODS, "new-one", found["new-one"])
-    args = parser().parse_args(["train", "new-one"])
-    assert (args.data, args.rule, args.length, args.lr, args.kappa) == ("bas:7", "isd", 3, 0.25, 4)
+    assert set(found) == {*METHODS, "linear"}
+    monkeypatch.setitem(METHODS, "linear", found["linear"])
+    args = parser().parse_args(["train", "linear"])
+    assert (args.data, args.rule, args.length, args.lr, args.gain) == ("digits", "isd", 1, 0.01, 1)
     monkeypatch.setenv("COLUMNS", "300")
     with pytest.raises(SystemExit):
-        parser().parse_args(["train", "new-one", "--help"])
+        parser().parse_args(["train", "linear", "--help"])
     text = capsys.readouterr().out
-    assert "Train a new method." in text and "phases to train for (default: 9)" in text
+    assert "Train a linear network." in text and "phases to train for (default: 20000)" in text
 
 
 @pytest.mark.parametrize(
