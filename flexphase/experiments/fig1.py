@@ -14,6 +14,7 @@ from ..core import Run, State, init, tick
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep
+from ..theory.frozen import answer
 from .bas import build
 
 TITLE = "Phase dynamics: a standard learner beside always-on learning with random phase lengths"
@@ -102,7 +103,7 @@ def trace(run: Run, settle: int, ticks: int) -> dict[str, np.ndarray]:
         return s, {
             "sign": now.sign,
             "first": now.first,
-            "learns": run.estimator(now)[1],
+            "learns": answer(run, now)[1],
             "v": s.z.v[UNIT],
             "w": s.params.W[UNIT],
             "memory": remembered,
