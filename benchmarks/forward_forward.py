@@ -25,8 +25,8 @@ from flexphase.classification import ForwardForwardError
 from flexphase.data import LabelContrast, mnist
 from flexphase.engines.forward_forward import ForwardForward as Native
 from flexphase.engines.jax import JaxEngine
-from flexphase.machine import cores
 from flexphase.lanes import lanes
+from flexphase.machine import cores
 from flexphase.methods import ForwardForward
 
 SIZES, ETA, B = (784, 500, 500), 0.01, 0.5

@@ -14,8 +14,8 @@ from flexphase import estimators
 from flexphase.contract import check
 from flexphase.core import Optimiser, Phase, Run, init, tick
 from flexphase.data import LabelContrast, Rows, bars_and_stripes
-from flexphase.lanes import grid
 from flexphase.estimators import Baseline, Weighted
+from flexphase.lanes import grid
 from flexphase.methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
 from flexphase.methods.boltzmann import lattice
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape

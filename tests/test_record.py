@@ -12,11 +12,11 @@ from on_jax import train
 from flexphase.cli.plot import finals
 from flexphase.core import Optimiser, Run
 from flexphase.data import Rows, bars_and_stripes
+from flexphase.describe import describe
 from flexphase.lanes import grid
 from flexphase.likelihood import NLL
 from flexphase.log import AtEnd, OverLanes
 from flexphase.methods import RBM
-from flexphase.describe import describe
 from flexphase.record import Record, replacing
 from flexphase.rules import aol
 
