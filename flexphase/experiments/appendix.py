@@ -150,7 +150,8 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
             f"{100 * float(Record(standard).final('free_energy_error')[0]):.1f} %.",
             "Samples of one seed: P(pixel | h) after 1,000 Gibbs steps from random h, label units "
             "clamped. Whether they show their label is read by a classifier of another kind, which "
-            f"reads {accuracy():.0%} of the real test images correctly. The last weights of AoL may "
+            f"reads {accuracy():.0%} of the real test images correctly. The last weights of AoL "
+            "may "
             "show the same few digits whatever the label: docs/reproduce.md.",
         ],
     )

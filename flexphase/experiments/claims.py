@@ -47,7 +47,9 @@ def gap(a: Sample, b: Sample) -> tuple[float, float]:
 
 
 def within(a: Sample, b: Sample, limit: float) -> Verdict:
-    """Is a's mean error at most `limit` above b's? Decided by the confidence interval of the gap."""
+    """Is a's mean error at most `limit` above b's? Decided by the confidence interval of the
+    gap.
+    """
     low, high = gap(a, b)
     return "pass" if high < limit else "fail" if low > limit else "unclear"
 

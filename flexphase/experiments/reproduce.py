@@ -1,4 +1,6 @@
-"""Every figure that was asked for: sweeps on an executor, then pictures, data, claims and one page."""
+"""Every figure that was asked for: sweeps on an executor, then pictures, data, claims and one
+page.
+"""
 
 import json
 import time
