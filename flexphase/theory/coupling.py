@@ -1,5 +1,6 @@
-"""The feedback bias of any method, by simulation: one phase learned always-on beside the same phase
-with frozen parameters.
+"""The feedback bias of any method, by simulation.
+
+One phase with always-on learning is compared with the same phase at frozen parameters.
 
 Both take the same random numbers, so most of the noise is common and the small difference, of order
 eta^2, is resolved. Tick t counts with P(T >= t), which is the mean over phase lengths T given the
@@ -40,9 +41,11 @@ def gap(
     geometric: bool = False,
     b: float = 0.5,
     seed: int = 0,
-):
-    """(lanes, d) samples of [sum of always-on updates] - [the same with theta frozen]; their mean
-    is the feedback bias.
+) -> np.ndarray:
+    """(lanes, d) samples of [sum of always-on updates] - [the same with theta frozen].
+
+    Their mean is the feedback bias of a phase of `sign` and (mean) length tau that begins at `at`,
+    a lane each, with weights 1/b and -1/(1-b).
     """
     prob = float(probability(b))
     s = 1 / prob if sign > 0 else -1 / (1 - prob)
@@ -73,10 +76,8 @@ def _gap(
             return z, ravel_pytree(method.grad(now, z, at.x, sign))[0]
 
         def tick(t: Array, carry: tuple) -> tuple:
-            moved, z, total = (
-                # `moved` apart from theta: a small sum beside a large number would lose digits
-                carry
-            )
+            # `moved` apart from theta: a small sum beside a large number would lose digits
+            moved, z, total = carry
             z, (g, g_frozen) = jax.vmap(term, (0, 0, None))(
                 jnp.stack([moved, zero]), z, jax.random.fold_in(key, t)
             )
