@@ -11,6 +11,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .findings import VERDICTS, Findings
+from .panels import Panel
+
+KINDS = {"CSV": "text/csv", "netCDF": "application/x-netcdf"}
+HOW = (
+    "Drag a box to zoom, double-click to go back; click a name to hide its curve. "
+    "After a click on the curves the wheel zooms."
+)
+TOOLS = (
+    ("in", "zoom in", ""),
+    ("out", "zoom out", ""),
+    ("reset", "reset", ""),
+    ("x", "log x", ' aria-pressed="false"'),
+    ("y", "log y", ' aria-pressed="false"'),
+)
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
 class Entry(NamedTuple):
@@ -19,7 +34,7 @@ class Entry(NamedTuple):
     name: str
     title: str
     findings: Findings
-    light: bytes  # SVG
+    light: bytes  # the picture as SVG, for light and for dark screens
     dark: bytes
     settings: dict[str, Any]
     files: dict[str, Path]  # "CSV", "netCDF", "PNG", ... beside the page
@@ -27,29 +42,24 @@ class Entry(NamedTuple):
 
 
 def uri(data: bytes, kind: str) -> str:
+    """The data itself as an address, for links and pictures that need no other file."""
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
-HOW = (
-    "Drag a box to zoom, double-click to go back; click a name to hide its curve. After a click on "
-    "the curves the wheel zooms."
-)
-KINDS = {"CSV": "text/csv", "netCDF": "application/x-netcdf"}
-
-
 def numbers(values: Any) -> Any:
-    """A list for JSON: not a number becomes null, six digits are enough to draw."""
+    """A list of numbers for JSON: six digits are enough to draw, NaN and infinity become null."""
     if values is None:
         return None
     return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values, float)]
 
 
-def curves(findings: Findings) -> list[Any]:
+def curves(findings: Findings) -> list[Panel]:
     """The panels that the page's script draws; pictures are in the figure alone."""
     return [panel for panel in findings.panels if panel.samples is None]
 
 
-def panel_json(panel: Any) -> dict[str, Any]:
+def panel_json(panel: Panel) -> dict[str, Any]:
+    """A panel as the page's script reads it."""
     series = [
         s._asdict() | {"x": numbers(s.x), "y": numbers(s.y), "sd": numbers(s.sd)}
         for s in panel.series
@@ -58,14 +68,15 @@ def panel_json(panel: Any) -> dict[str, Any]:
 
 
 def embedded(value: Any) -> str:
-    """JSON that no string in it can end the script element of."""
+    """JSON to stand in a script element: no string in it can end that element."""
     return json.dumps(value).replace("<", "\\u003c")
 
 
 def claims_table(findings: Findings) -> str:
+    """The claims as an HTML table."""
     rows = "".join(
-        f'<tr><td>{escape(c.words)}</td><td>{escape(c.measured)}</td><td class="verdict '
-        f'{c.verdict}">{c.verdict}</td>'
+        f"<tr><td>{escape(c.words)}</td><td>{escape(c.measured)}</td>"
+        f'<td class="verdict {c.verdict}">{c.verdict}</td>'
         f'<td class="test">{escape(c.test)}</td></tr>'
         for c in findings.claims
     )
@@ -74,26 +85,21 @@ def claims_table(findings: Findings) -> str:
 
 
 def curve(i: int, j: int, title: str) -> str:
+    """Where the page's script draws panel j of figure i."""
     tools = "".join(
         f'<button type="button" data-do="{do}"{pressed}>{label}</button>'
-        for do, label, pressed in (
-            ("in", "zoom in", ""),
-            ("out", "zoom out", ""),
-            ("reset", "reset", ""),
-            ("x", "log x", ' aria-pressed="false"'),
-            ("y", "log y", ' aria-pressed="false"'),
-        )
+        for do, label, pressed in TOOLS
     )
     return (
         f'<figure class="curve" data-panel="{i},{j}"><figcaption>{escape(title)}</figcaption>'
         f'<canvas role="img" aria-label="{escape(title)}"></canvas>'
-        f'<div class="readout" aria-live="off"></div><div class="tools">{tools}</div><div '
-        'class="legend"></div></figure>'
+        '<div class="readout" aria-live="off"></div>'
+        f'<div class="tools">{tools}</div><div class="legend"></div></figure>'
     )
 
 
 def downloads(entry: Entry) -> str:
-    """Data travel inside the page, pictures lie beside it."""
+    """Links: the data are inside the page, the pictures are files beside it."""
     links = []
     for label, path in entry.files.items():
         where = uri(path.read_bytes(), KINDS[label]) if label in KINDS else path.name
@@ -102,6 +108,7 @@ def downloads(entry: Entry) -> str:
 
 
 def pairs(items: dict[str, Any]) -> str:
+    """Names and values as an HTML table."""
     rows = "".join(
         f"<tr><th>{escape(str(k))}</th><td>{escape(str(v))}</td></tr>" for k, v in items.items()
     )
@@ -109,33 +116,49 @@ def pairs(items: dict[str, Any]) -> str:
 
 
 def section(i: int, entry: Entry) -> str:
-    alt = escape(f"{entry.title}: {'; '.join(p.title for p in entry.findings.panels)}")
+    """Figure number i of the page."""
+    findings = entry.findings
+    alt = escape(f"{entry.title}: {'; '.join(p.title for p in findings.panels)}")
     light, dark = uri(entry.light, "image/svg+xml"), uri(entry.dark, "image/svg+xml")
+    picture = (
+        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
+        f'<img src="{light}" alt="{alt}"></picture>'
+    )
+    drawn = "".join(curve(i, j, panel.title) for j, panel in enumerate(curves(findings)))
     return f"""<section id="{entry.name}"><h2>{escape(entry.title)}</h2>
-<div class="plot"><picture><source media="(prefers-color-scheme: dark)" srcset="{dark}"><img src="{light}" alt="{alt}"></picture></div>
-{"".join(f"<p>{escape(remark)}</p>" for remark in entry.findings.remarks)}
-<h3>Claims</h3>{claims_table(entry.findings)}
+<div class="plot">{picture}</div>
+{"".join(f"<p>{escape(remark)}</p>" for remark in findings.remarks)}
+<h3>Claims</h3>{claims_table(findings)}
 <h3>Curves</h3><p class="faint">{HOW}</p>
-<div class="curves">{"".join(curve(i, j, p.title) for j, p in enumerate(curves(entry.findings)))}</div>
+<div class="curves">{drawn}</div>
 <details><summary>Settings and time</summary>{pairs(entry.settings | entry.times)}</details>
 {downloads(entry)}</section>"""
 
 
-def page(title: str, command: str, facts: dict[str, str], entries: Sequence[Entry]) -> str:
-    here = files("flexphase.report")
-    count = [c.verdict for e in entries for c in e.findings.claims]
-    summary = ", ".join(f'<span class="{v}">{count.count(v)} {v}</span>' for v in VERDICTS)
-    policy = (
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+def head(title: str) -> str:
+    """The head of the page. Its policy lets the page load nothing from elsewhere."""
+    style = files("flexphase.report").joinpath("style.css").read_text()
+    return (
+        '<head><meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f'<link rel="icon" href="data:,"><title>{escape(title)}</title>'
+        f"<style>{style}</style></head>"
     )
-    return f"""<!doctype html><html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="Content-Security-Policy" content="{policy}">
-<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{here.joinpath("style.css").read_text()}</style></head><body>
+
+
+def page(title: str, command: str, facts: dict[str, str], entries: Sequence[Entry]) -> str:
+    """The whole page as HTML: the command and the facts of the run, then a section per figure."""
+    script = files("flexphase.report").joinpath("curves.js").read_text()
+    found = [c.verdict for e in entries for c in e.findings.claims]
+    summary = ", ".join(f'<span class="{v}">{found.count(v)} {v}</span>' for v in VERDICTS)
+    data = embedded([[panel_json(p) for p in curves(e.findings)] for e in entries])
+    return f"""<!doctype html><html lang="en">{head(title)}<body>
 <h1>{escape(title)}</h1><p>Claims of the paper: {summary}. A fail stays a fail.</p>
 <nav>{"".join(f'<a href="#{e.name}">{escape(e.name)}</a>' for e in entries)}</nav>
 <h3>Run it again</h3><pre>{escape(command)}</pre>
 <details open><summary>This run</summary>{pairs(facts)}</details>
 {"".join(section(i, e) for i, e in enumerate(entries))}
-<script type="application/json" id="data">{embedded([[panel_json(p) for p in curves(e.findings)] for e in entries])}</script>
-<script>{here.joinpath("curves.js").read_text()}</script></body></html>
+<script type="application/json" id="data">{data}</script>
+<script>{script}</script></body></html>
 """
