@@ -9,14 +9,14 @@ from typing import Any, get_args
 import numpy as np
 import optax
 
-from ..core import Run, State
+from ..core import NONE, Run, State, Visits
 from ..data.sources import Rows
 from ..kernels import _native, owned, threads
 from ..lanes import Lanes
 from ..methods.binary import NegativeStart
 from ..methods.boltzmann import BoltzmannMachine
 from ..methods.rbm import RBM
-from .boltzmann_state import bits, joined, seeds, settled, to_arrays, to_state
+from .boltzmann_state import bits, joined, params_in, seeds, settled, to_arrays, to_state
 from .jax import start
 from .tapes import not_on_tape, reach, remembers, tape_of
 
@@ -85,6 +85,7 @@ class BoltzmannEngine:
         state: State,
         ticks: int,
         report: Callable[[int], None],
+        visits: Visits = NONE,
         noise: Any = None,
     ) -> State:
         """In pieces of about a third of a second. For tests: `noise` (ticks, lanes, visible +
@@ -115,11 +116,12 @@ class BoltzmannEngine:
             arrays["slot"][:] = 0
             ahead = min(reach(tape, arrays["left"]), ticks - done)
             while ahead > 0:
-                began, n = time.perf_counter(), min(piece, ahead)
+                began, n = time.perf_counter(), min(piece, ahead, visits.ahead(done, ticks))
                 given = {} if noise is None else {"noise": owned(noise[done : done + n])}
                 kernel(arrays | told | given, n, **options)
                 piece = int(min(max(n * 0.3 / (time.perf_counter() - began), 1), 100 * piece))
                 ahead, done = ahead - n, done + n
+                visits.pay(done, params_in(arrays, state.params))
                 report(n)
             state = settled(state, tape, arrays["slot"], arrays["left"])
         return to_state(state, arrays, ticks)

@@ -1,5 +1,6 @@
 """The state of a run as plain arrays for the Boltzmann kernels, and back."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -109,21 +110,23 @@ def settled(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray) -> Sta
     )
 
 
+def params_in(arrays: Mapping[str, Any], like: Any, prefix: str = "") -> Any:
+    """The arrays of that prefix in the form of the parameters."""
+    return type(like)(*(arrays[prefix + name] for name, _ in zip(NAMES, like, strict=False)))
+
+
 def to_state(state: State, written: dict[str, np.ndarray], ticks: int) -> State:
     """The state after these ticks."""
     arrays = {name: jnp.asarray(array) for name, array in written.items()}
 
-    def like(params: Any, prefix: str) -> Any:
-        return type(params)(
-            *(arrays[prefix + name] for name, _ in zip(NAMES, params, strict=False))
-        )
-
     base = state.noise.base
-    wide = (like(base, "base_"), arrays["drive"], arrays["gathered"]) if base else ()
+    wide = ()
+    if base:
+        wide = (params_in(arrays, base, "base_"), arrays["drive"], arrays["gathered"])
     chain = (arrays["chain_v"], arrays["chain_h"]) if state.z.chain else ()
     state = state._replace(
-        params=like(state.params, ""),
-        memory=like(state.memory, "acc_"),
+        params=params_in(arrays, state.params),
+        memory=params_in(arrays, state.memory, "acc_") if state.memory else (),
         z=Units(arrays["v"], arrays["h"], chain),
         x=arrays["x"],
         updates=arrays["updates"],
