@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from .. import __version__
 
-COMMANDS = ("train", "sample", "plot", "data", "theory", "plan", "reproduce")
+COMMANDS = ("train", "sample", "plot", "data", "theory", "plan", "reproduce", "live")
 ADVICE = (
     ValueError,
     OSError,
