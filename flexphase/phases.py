@@ -79,10 +79,18 @@ class Phases(eqx.Module):
         return self.selection.alternates
 
     @property
+    def b(self) -> Array:
+        return self.selection.b
+
+    @property
     def mean_length(self) -> Array:
         return self.negative.mean + self.selection.b * (
             self.positive.mean - self.negative.mean
         )  # exact where the two are equal
+
+    def with_length(self, tau: Any) -> "Phases":
+        """The same selection, with durations of the same kind and of mean tau."""
+        return Phases(self.selection, type(self.positive)(tau), type(self.negative)(tau))
 
     def init(self, key: Key) -> tuple[()]:
         return ()
