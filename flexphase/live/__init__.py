@@ -8,6 +8,8 @@ every name is exported once and none is used twice.
 import re
 from importlib.resources import files
 
+from ..report.vendor import uplot_script, uplot_style
+
 #: Modules in the order of their imports.
 WORKER = ("noise", "lengths", "phases", "estimators", "model", "likelihood", "average", "worker")
 VIEW = (
@@ -47,11 +49,10 @@ def block(module: str) -> str:
 
 def page() -> str:
     """The whole page as HTML; write it to a file and open that in a browser."""
-    here, vendor = files(__name__), files("flexphase.report").joinpath("vendor")
+    here = files(__name__)
     parts = {
-        "style": vendor.joinpath("uPlot.min.css").read_text("utf-8")
-        + here.joinpath("style.css").read_text("utf-8"),
-        "uplot": vendor.joinpath("uPlot.iife.min.js").read_text("utf-8"),
+        "style": uplot_style() + here.joinpath("style.css").read_text("utf-8"),
+        "uplot": uplot_script(),
         "worker": bundled(WORKER),
         "view": bundled(VIEW),
     }
