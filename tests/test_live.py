@@ -4,6 +4,7 @@ the laws they are said to have, no error, readable by all, and fast.
 
 import re
 import time
+from importlib.resources import files
 
 import jax
 import jax.numpy as jnp
@@ -438,6 +439,50 @@ def test_thirty_frames_a_second_at_ten_thousand_ticks(browser, html):
         if measured[-1][0] >= 30 and measured[-1][1] >= 9_500:
             return
     raise AssertionError(f"frames and ticks a second: {measured}")
+
+
+# What the page says
+
+
+TRAIN = """
+    const medians = (values) => values.sort((a, b) => a - b)[1];
+    const both = ["a", "b"].map((which) => {
+      const results = [0, 1, 2].map((seed) => {
+        const machine = new Machine({ run: 0, seed, settings: { ...given.defaults, ...given[which] } });
+        machine.advance(600_000);
+        return machine.measured();
+      });
+      const median = (part, key) => medians(results.map((r) => r[part][key]));
+      return { now: median("now", "nll"), slow: median("slow", "nll"), share: median("now", "share") };
+    });
+    return { a: both[0], b: both[1] };
+"""
+
+CLAIMS = {  # what is said of A and B after 600,000 ticks (20 seconds at the page's speed)
+    "Classical rule": lambda a, b: b["now"] > 1.3 * a["now"] and b["slow"] < a["slow"] + 5,
+    "In strict order": lambda a, b: b["now"] > 1.1 * a["now"] and b["slow"] < a["slow"] + 5,
+    "Random lengths": lambda a, b: b["now"] > 1.15 * a["now"],
+    "Seldom or often": lambda a, b: a["now"] < b["now"] and max(a["slow"], b["slow"]) < 150,
+    "Long stretches": lambda a, b: b["now"] > 1.1 * a["now"] and b["slow"] < 150,
+    "A learning rate": lambda a, b: b["share"] > 0.95 and b["now"] > 355 and b["slow"] < 150,
+    "Heavy tails": lambda a, b: b["now"] > 1.2 * a["now"],
+}
+
+
+@pytest.mark.slow
+def test_what_the_page_says_is_true(browser, html, worker):
+    """Medians of three seeds."""
+    source = files("flexphase.live").joinpath
+    texts = [source(f"{name}.js").read_text("utf-8") for name in ("settings", "stories")]
+    script = re.sub(r"^export ", "", "\n".join(texts), flags=re.MULTILINE)
+    defaults, stories = browser.execute_script(script + "\nreturn [DEFAULTS, STORIES]")
+    assert [title for title in CLAIMS] == [
+        next(words for words in CLAIMS if story["title"].startswith(words)) for story in stories
+    ]
+    browser.set_script_timeout(300)
+    for story, claim in zip(stories, CLAIMS.values(), strict=True):
+        result = worker(TRAIN, story | {"defaults": defaults})
+        assert claim(result["a"], result["b"]), (story["title"], result)
 
 
 # The command

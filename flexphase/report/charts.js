@@ -16,6 +16,7 @@ class PanelChart {
     Object.assign(this, { root, panel, hidden: new Set(), log: { x: panel.logx, y: panel.logy } });
     this.place = root.querySelector(".chart");
     this.readout = root.querySelector(".readout");
+    if (panel.series.length > 2) this.readout.style.minHeight = "2.8em";
     this.legend(root.querySelector(".legend"));
     for (const button of root.querySelectorAll("[data-do]")) {
       button.addEventListener("click", () => this.act(button));

@@ -140,7 +140,7 @@ def section(i: int, entry: Entry) -> str:
     return f"""<section id="{entry.name}"><h2>{escape(entry.title)}</h2>
 {"".join(f"<p>{escape(remark)}</p>" for remark in entry.findings.remarks)}
 <div class="static">{scheme(entry.light, entry.dark, alt)}</div>
-<div class="live">{"".join(chart(i, j, panel) for j, panel in enumerate(panels))}</div>
+<div class="live" style="--columns: {entry.findings.columns}">{"".join(chart(i, j, panel) for j, panel in enumerate(panels))}</div>
 <p class="faint how">{HOW}</p>
 {downloads(entry)}
 <details><summary>Settings and time</summary>{pairs(entry.settings | entry.times)}</details></section>"""
