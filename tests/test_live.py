@@ -16,7 +16,6 @@ from conftest import z_score
 from flexphase import RBM, Optimiser, Rows, Run, aol_random, bars_and_stripes, cd, isd
 from flexphase.cli import main
 from flexphase.core import init, phase_keys, tick
-from flexphase.data.sources import pick
 from flexphase.live import page
 from flexphase.methods.rbm import p_hidden, p_visible
 from flexphase.phases import tape
@@ -104,10 +103,12 @@ def trajectory(run, key):
 def recorded(run, start):
     """The phases of a run with the patterns that they show, for the page."""
     phases = tape(run.process, start.key, TICKS, 0, start.process)
-    rows = jax.vmap(lambda n: pick(phase_keys(start.key, n)[1], len(DATA)))(jnp.arange(TICKS))
+    rows = jax.vmap(lambda n, sign: run.source(phase_keys(start.key, n)[1], sign, start.x))(
+        jnp.arange(TICKS), phases.sign
+    )
     names = ("sign", "prob", "length", "ticks")
     columns = [np.asarray(column).tolist() for column in phases[:4]]
-    columns.append(DATA[np.asarray(rows)].tolist())
+    columns.append(np.asarray(rows).tolist())
     every = [dict(zip((*names, "row"), one, strict=True)) for one in zip(*columns, strict=True)]
     return every[: np.searchsorted(np.cumsum(phases.ticks), TICKS) + 1]
 
@@ -216,7 +217,7 @@ def test_durations_have_the_mean_and_spread_they_are_set_to(worker, duration, ta
 
 
 def test_a_matched_phase_lasts_as_long_as_the_positive_one_before(worker):
-    sign, ticks, _ = drawn(worker, selection="alternating", duration="matched")
+    _, ticks, _ = drawn(worker, selection="alternating", duration="matched")
     np.testing.assert_array_equal(ticks[1::2], ticks[::2])
     assert len(np.unique(ticks[::2])) > 50
 
@@ -291,7 +292,8 @@ def test_the_page_is_one_file_that_needs_no_other(browser, html):
     assert not re.findall(r"""(?:src|href|srcset)=["'](?!data:|#)[^"']*""", text)
     assert "{{" not in text.split("<script>")[0]
     shown = opened(browser, html)
-    loaded = shown.execute_script("return performance.getEntriesByType('resource').map(r => r.name)")
+    resources = "return performance.getEntriesByType('resource').map((r) => r.name)"
+    loaded = shown.execute_script(resources)
     assert all(name.startswith(("blob:", "data:")) for name in loaded)
 
 
@@ -403,7 +405,8 @@ def test_every_rule_selection_and_duration_runs(browser, html):
             wait_for(lambda now=now: ticks_of(shown) > now)
     choose(shown, "B-selection", "blocks")
     hidden = "return document.getElementById(arguments[0]).closest('.field').hidden"
-    assert shown.execute_script(hidden, "B-b") and not shown.execute_script(hidden, "B-blockPositive")
+    assert shown.execute_script(hidden, "B-b")
+    assert not shown.execute_script(hidden, "B-blockPositive")
     choose(shown, "B-rule", "isd")
     choose(shown, "B-rule", "two-term")  # which needs alternating phases
     selection = shown.find_element("id", "B-selection")
@@ -445,17 +448,18 @@ def test_thirty_frames_a_second_at_ten_thousand_ticks(browser, html):
 
 
 TRAIN = """
-    const medians = (values) => values.sort((a, b) => a - b)[1];
-    const both = ["a", "b"].map((which) => {
+    const median = (values) => values.sort((a, b) => a - b)[1];
+    const trained = (some) => {
+      const settings = { ...given.defaults, ...some };
       const results = [0, 1, 2].map((seed) => {
-        const machine = new Machine({ run: 0, seed, settings: { ...given.defaults, ...given[which] } });
+        const machine = new Machine({ run: 0, seed, settings });
         machine.advance(600_000);
         return machine.measured();
       });
-      const median = (part, key) => medians(results.map((r) => r[part][key]));
-      return { now: median("now", "nll"), slow: median("slow", "nll"), share: median("now", "share") };
-    });
-    return { a: both[0], b: both[1] };
+      const of = (part, key) => median(results.map((r) => r[part][key]));
+      return { now: of("now", "nll"), slow: of("slow", "nll"), share: of("now", "share") };
+    };
+    return { a: trained(given.a), b: trained(given.b) };
 """
 
 CLAIMS = {  # what is said of A and B after 600,000 ticks (20 seconds at the page's speed)

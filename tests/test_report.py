@@ -192,9 +192,9 @@ def test_charts_respond(browser, html):
     whole = view(figure)
     assert whole["x"][0] <= 0 and whole["x"][1] >= 1e6
 
-    ActionChains(page).move_to_element_with_offset(
-        over, -50, -50
-    ).click_and_hold().move_by_offset(100, 80).release().perform()
+    ActionChains(page).move_to_element_with_offset(over, -50, -50).click_and_hold().move_by_offset(
+        100, 80
+    ).release().perform()
     boxed = view(figure)
     assert whole["x"][0] < boxed["x"][0] < boxed["x"][1] < whole["x"][1]
     assert whole["y"][0] < boxed["y"][0] < boxed["y"][1] < whole["y"][1]

@@ -1,7 +1,7 @@
 """All figures of a run as one HTML page that needs no network and no other file.
 
-What was found comes first: every claim with its verdict. Then each figure once: its panels as charts
-that can be zoomed, or, without JavaScript and on paper, its picture.
+What was found comes first: every claim with its verdict. Then each figure once: its panels as
+charts that can be zoomed, or, without JavaScript and on paper, its picture.
 """
 
 import base64
