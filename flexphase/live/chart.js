@@ -44,7 +44,10 @@ export class Chart {
       ...this.size(),
       legend: { show: false },
       cursor: { show: false },
-      scales: { x: { time: false }, y: { range: (_, low, high) => [100, Math.max(high ?? 0, 360)] } },
+      scales: {
+        x: { time: false },
+        y: { range: (_, low, high) => [100, Math.max(high ?? 0, 360)] },
+      },
       axes: [
         { ...axis, values: (_, values) => values.map(short), size: 30 },
         { ...axis, size: 46 },

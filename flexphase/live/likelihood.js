@@ -1,8 +1,9 @@
 // The exact distribution of the visible units: p(v) = exp(-F(v)) / Z for all 2^visible states.
 //
-// -F(v) = a v + sum_j log(1 + exp(c_j + (v W)_j)). The states are split into a low and a high half,
-// so that exp(c + v W) is a product of two small tables and a state costs 16 multiplications, not 16
-// exponentials. Factors are never below 1; where a product overflows the state is done in logarithms.
+// -F(v) = a v + sum_j log(1 + exp(c_j + (v W)_j)). The states are split into a low and a high
+// half, so that exp(c + v W) is a product of two small tables and a state costs multiplications,
+// not exponentials. Factors are never below 1; where a product overflows, the state is done in
+// logarithms.
 
 const softplus = (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
 
@@ -75,7 +76,7 @@ export function measure(params, rows, noise, count) {
 function draw(p, z, noise, count) {
   const places = Float64Array.from({ length: count }, () => z * noise.uniform()).sort();
   const samples = [];
-  for (let s = 0, sum = p[0]; samples.length < count; ) {
+  for (let s = 0, sum = p[0]; samples.length < count;) {
     if (places[samples.length] < sum || s === p.length - 1) samples.push(s);
     else sum += p[++s];
   }

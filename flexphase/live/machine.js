@@ -45,9 +45,14 @@ export class MachineView {
     this.ribbonPicture = picture(".ribbon", paintRibbon);
     this.unitPictures = {};
     for (const phase of ["positive", "negative"]) {
-      this.unitPictures[phase] = ["v", "h"].map((layer) => picture(`.${phase}-${layer}`, paintUnits));
+      this.unitPictures[phase] = ["v", "h"].map((layer) =>
+        picture(`.${phase}-${layer}`, paintUnits),
+      );
     }
-    this.fields = { now: picture(".now-fields", paintFields), slow: picture(".slow-fields", paintFields) };
+    this.fields = {
+      now: picture(".now-fields", paintFields),
+      slow: picture(".slow-fields", paintFields),
+    };
     this.samples = {
       now: picture(".now-samples", paintSamples),
       slow: picture(".slow-samples", paintSamples),
@@ -114,7 +119,8 @@ export class MachineView {
     }
     this.fields.slow.show(result.slow);
     const { phases, updates } = result.clocks;
-    this.find(".counts").textContent = `${count.format(phases)} phases, ${count.format(updates)} updates`;
+    this.find(".counts").textContent =
+      `${count.format(phases)} phases, ${count.format(updates)} updates`;
     this.page.measured(this.name, result);
   }
 
@@ -141,7 +147,7 @@ export class MachineView {
     }
   }
 
-  /** Ticks on the ribbon: two seconds, but neither fewer than 20 phases nor more than can be seen. */
+  /** Ticks on the ribbon: two seconds, but no fewer than 20 phases and no more than can be seen. */
   span(speed) {
     const { tau } = this.controls.settings;
     const most = Math.max(this.find(".ribbon").clientWidth / 7, 24);

@@ -27,7 +27,13 @@ class Page {
 
   controls() {
     const words = (speed) => `${count.format(speed)} tick${speed > 1 ? "s" : ""} per second`;
-    slider(at("speed"), at("speed-text"), SPEEDS, words, (speed) => (this.speed = speed))(this.speed);
+    slider(
+      at("speed"),
+      at("speed-text"),
+      SPEEDS,
+      words,
+      (speed) => (this.speed = speed),
+    )(this.speed);
     at("run").addEventListener("click", () => this.run(!this.running));
     at("step").addEventListener("click", () => {
       this.run(false);
@@ -105,7 +111,8 @@ class Page {
     if (seconds < 1) return;
     const { ticks } = this.views[0];
     const rate = Math.max(ticks - (this.rated?.ticks ?? 0), 0) / seconds;
-    at("rate").textContent = this.running && rate ? `${count.format(Number(rate.toPrecision(2)))} a second` : "";
+    at("rate").textContent =
+      this.running && rate ? `${count.format(Number(rate.toPrecision(2)))} a second` : "";
     this.rated = { now, ticks };
   }
 

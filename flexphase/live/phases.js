@@ -1,6 +1,6 @@
 // Phase processes: a selection (which sign comes next?) times a duration (how long is it?).
 
-import { gamma, logNormal, weibull } from "./lengths.js";
+import { LAWS } from "./lengths.js";
 
 /**
  * A selection made from the settings: b is the long-run share of positive phases, `sign(u, n)` the
@@ -50,43 +50,50 @@ export const SELECTIONS = {
 };
 
 /** A geometric length by the inverse of its distribution function: mean tau, never below 1. */
-const geometric = (tau, u) =>
-  tau === 1 ? 1 : Math.floor(Math.log1p(-u) / Math.log1p(-1 / tau)) + 1;
+function geometricLength(tau, u) {
+  return tau === 1 ? 1 : Math.floor(Math.log1p(-u) / Math.log1p(-1 / tau)) + 1;
+}
 
 /**
  * 1 + a law of mean tau - 1 and standard deviation cv * tau, rounded up or down at random so that
  * the mean length is tau.
  */
-const onward = (law) => ({ tau, cv }) => {
+function onward(law, { tau, cv }) {
   if (tau === 1) return () => 1;
   const draw = law((cv * tau) / (tau - 1));
   return (noise) => 1 + Math.floor((tau - 1) * draw(noise) + noise.uniform());
-};
+}
+
+/** Geometric; a negative phase lasts as long as the last positive one. */
+function matched({ tau }) {
+  let last = 0;
+  return (noise, sign) => {
+    const ticks = sign < 0 && last ? last : geometricLength(tau, noise.uniform());
+    if (sign > 0) last = ticks;
+    return ticks;
+  };
+}
 
 /** A duration made from the settings: (noise, sign) -> ticks, with mean tau. */
-export const DURATIONS = {
-  fixed: ({ tau }) => () => tau,
-  geometric: ({ tau }) => (noise) => geometric(tau, noise.uniform()),
-  gamma: onward(gamma),
-  lognormal: onward(logNormal),
-  weibull: onward(weibull),
-
-  /** Geometric; a negative phase lasts as long as the last positive one. */
-  matched: ({ tau }) => {
-    let last = 0;
-    return (noise, sign) => {
-      const ticks = sign < 0 && last ? last : geometric(tau, noise.uniform());
-      if (sign > 0) last = ticks;
-      return ticks;
-    };
-  },
-};
+function duration(settings) {
+  const { tau } = settings;
+  switch (settings.duration) {
+    case "fixed":
+      return () => tau;
+    case "geometric":
+      return (noise) => geometricLength(tau, noise.uniform());
+    case "matched":
+      return matched(settings);
+    default:
+      return onward(LAWS[settings.duration], settings);
+  }
+}
 
 /** An endless series of phases {sign, prob, length, ticks}. */
 export class Phases {
   constructor(settings, noise) {
     this.selection = SELECTIONS[settings.selection](settings);
-    this.duration = DURATIONS[settings.duration](settings);
+    this.duration = duration(settings);
     this.length = settings.tau;
     this.noise = noise;
     this.n = 0;

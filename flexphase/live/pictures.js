@@ -1,10 +1,12 @@
-// Pictures of units, weights and samples, and the ribbon of phases, on canvases as sharp as the screen.
+// Pictures of units, weights and samples, and the ribbon of phases, as sharp as the screen.
 
 /** The colours of the moment, from the style sheet: light or dark. */
 export function theme() {
   const style = getComputedStyle(document.documentElement);
   const names = ["ground", "soft", "text", "faint", "line", "positive", "negative", "a", "b"];
-  return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  return Object.fromEntries(
+    names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]),
+  );
 }
 
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
@@ -58,7 +60,7 @@ export class Picture {
   }
 }
 
-/** A square of side x side cells with its corner at (left, top); fill(i) is the colour of cell i. */
+/** A square of side x side cells, its corner at (left, top); fill(i) is the colour of cell i. */
 function square(context, left, top, size, side, gap, fill) {
   const cell = (size - (side - 1) * gap) / side;
   for (let i = 0; i < side * side; i++) {
@@ -72,7 +74,7 @@ function square(context, left, top, size, side, gap, fill) {
 
 /** `count` small squares in rows of `columns`; paintOne(k, left, top, size) draws one. */
 function tiles(width, count, columns, paintOne) {
-  const between = width * 0.02;
+  const between = width * 0.035;
   const size = (width - (columns - 1) * between) / columns;
   for (let k = 0; k < count; k++) {
     const [x, y] = [k % columns, Math.floor(k / columns)].map((n) => n * (size + between));

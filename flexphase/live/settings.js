@@ -1,10 +1,16 @@
 // What a machine can be set to: three choices and the sliders that belong to them.
 
 const steps = (first, last, step) =>
-  Array.from({ length: Math.round((last - first) / step) + 1 }, (_, i) => +(first + i * step).toFixed(4));
+  Array.from(
+    { length: Math.round((last - first) / step) + 1 },
+    (_, i) => +(first + i * step).toFixed(4),
+  );
 const SHARES = steps(0.05, 0.95, 0.05);
 const BLOCKS = [1, 2, 4, 8, 16, 32, 64, 128];
-const isOne = (name, ...values) => (settings) => values.includes(settings[name]);
+const isOne =
+  (name, ...values) =>
+  (settings) =>
+    values.includes(settings[name]);
 
 export const CHOICES = {
   rule: {
@@ -120,7 +126,7 @@ export function described(s) {
   const phases = {
     alternating: "Positive and negative phases alternate strictly",
     bernoulli: `Each phase is positive with probability ${s.b}`,
-    markov: `Signs persist: + follows + with probability ${s.stayPositive}, − follows − with ${s.stayNegative}`,
+    markov: `+ follows + with probability ${s.stayPositive}, − follows − with ${s.stayNegative}`,
     pairs: "Phases come in pairs, one of each sign, in random order",
     homeostatic: "The sign that is behind becomes more likely",
     blocks: `${s.blockPositive} positive phases in a row, then ${s.blockNegative} negative ones`,
@@ -151,5 +157,8 @@ export function command(s) {
     "flexphase train rbm --data bas --hidden 16 --no-visible-bias --negative-start carry",
     `--rule ${s.rule} --select ${s.selection} ${used ?? ""}`,
     `--duration ${s.duration} --length ${s.tau} ${spread} --lr ${s.eta}`,
-  ].join(" ").replace(/\s+/g, " ").trim();
+  ]
+    .join(" ")
+    .replace(/\s+/g, " ")
+    .trim();
 }

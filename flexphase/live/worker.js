@@ -68,7 +68,10 @@ export class Machine {
       lane.tick();
       slow.see(lane);
       if (lane.phase.left === 0 || t === ticks - 1) {
-        last[lane.phase.sign > 0 ? "positive" : "negative"] = { v: lane.v.slice(), h: lane.h.slice() };
+        last[lane.phase.sign > 0 ? "positive" : "negative"] = {
+          v: lane.v.slice(),
+          h: lane.h.slice(),
+        };
       }
     }
   }

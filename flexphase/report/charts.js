@@ -1,14 +1,18 @@
-// Every <figure class="curve" data-panel="i,j"> becomes a chart of panel j of figure i of the page's
-// data, drawn by uPlot: drag to zoom, double-click to go back, buttons for the same and for log axes.
+// Every <figure class="curve" data-panel="i,j"> becomes a chart of panel j of figure i of the
+// page's data, drawn by uPlot: drag to zoom, double-click to go back, buttons for the same and for
+// log axes.
 "use strict";
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const DASH = [[], [7, 4], [2, 3], [8, 3, 2, 3]];
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+/** A number in at most four digits, with a letter for thousands and more. */
 function words(value) {
   const size = Math.abs(value);
-  const [unit, letter] = [[1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([u]) => size >= 10 * u || (u > 1e3 && size >= u)) ?? [1, ""];
-  return +(value / unit).toPrecision(4) + letter;
+  if (size >= 1e9) return `${+(value / 1e9).toPrecision(4)}G`;
+  if (size >= 1e6) return `${+(value / 1e6).toPrecision(4)}M`;
+  if (size >= 1e4) return `${+(value / 1e3).toPrecision(4)}k`;
+  return String(+value.toPrecision(4));
 }
 
 class PanelChart {
@@ -77,7 +81,8 @@ class PanelChart {
     const tables = this.shown.map((s) => {
       const keep = s.x.map((v) => fits("x")(v) !== null);
       const column = (values) => values.filter((_, i) => keep[i]);
-      const end = (k) => s.y.map((v, i) => (v === null ? null : Math.max(v + k * (s.sd?.[i] ?? 0), floor)));
+      const end = (k) =>
+        s.y.map((v, i) => (v === null ? null : Math.max(v + k * (s.sd?.[i] ?? 0), floor)));
       return [column(s.x), column(s.y.map(fits("y"))), column(end(1)), column(end(-1))];
     });
     return tables.length ? uPlot.join(tables) : [[], []];
@@ -131,9 +136,16 @@ class PanelChart {
   scale(axis) {
     const common = { time: false, distr: this.log[axis] ? 3 : 1 };
     const { ylim } = this.panel;
-    if (axis === "x") return { ...common, range: (u, low, high) => this.padded(u.data[0], low, high) };
+    if (axis === "x")
+      return { ...common, range: (u, low, high) => this.padded(u.data[0], low, high) };
     if (!ylim || this.log.y) return common;
-    return { ...common, auto: false, min: ylim[0], max: ylim[1], range: (_, low, high) => [low, high] };
+    return {
+      ...common,
+      auto: false,
+      min: ylim[0],
+      max: ylim[1],
+      range: (_, low, high) => [low, high],
+    };
   }
 
   /** All of the data does not touch the frame; a part that was zoomed to is taken as it is. */
@@ -148,7 +160,17 @@ class PanelChart {
     const label = axis === "x" ? this.panel.x : this.panel.y;
     const values = (_, splits) => splits.map((v) => (v === null ? "" : words(v)));
     const font = "12px system-ui, sans-serif";
-    return { stroke: css("--text"), grid, ticks: grid, values, size, label, labelSize: 18, font, labelFont: font };
+    return {
+      stroke: css("--text"),
+      grid,
+      ticks: grid,
+      values,
+      size,
+      label,
+      labelSize: 18,
+      font,
+      labelFont: font,
+    };
   }
 
   /** Stretches of x with a grey ground. */
@@ -205,7 +227,10 @@ class PanelChart {
     if (u.cursor.left < 0) return void (this.readout.textContent = "");
     const x = u.posToVal(u.cursor.left, "x");
     const values = this.shown.map(({ name, x: xs, y, sd }) => {
-      const near = xs.reduce((best, v, i) => (Math.abs(v - x) < Math.abs(xs[best] - x) ? i : best), 0);
+      const near = xs.reduce(
+        (best, v, i) => (Math.abs(v - x) < Math.abs(xs[best] - x) ? i : best),
+        0,
+      );
       const spread = sd?.[near] ? ` ± ${words(sd[near])}` : "";
       return y[near] == null ? "" : `${name} ${words(y[near])}${spread}`.trim();
     });
