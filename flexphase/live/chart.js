@@ -3,10 +3,10 @@
 import { theme } from "./pictures.js";
 
 const POINTS = 600;
-/** Nats, words, and by how many pixels the words are below the line. */
+/** Nats, words, the side where they stand, and by how many pixels below the line. */
 const REFERENCES = [
-  [354.891, "untrained 354.9", 14],
-  [108.131, "best possible 108.1", -5],
+  [354.891, "untrained 354.9", "right", 14],
+  [108.131, "best possible 108.1", "left", -5],
 ];
 
 const short = (value) =>
@@ -65,8 +65,7 @@ export class Chart {
     ctx.save();
     ctx.fillStyle = colours.faint;
     ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-    ctx.textAlign = "right";
-    for (const [value, words, below] of REFERENCES) {
+    for (const [value, words, side, below] of REFERENCES) {
       const y = plot.valToPos(value, "y", true);
       ctx.strokeStyle = colours.faint;
       ctx.lineWidth = devicePixelRatio;
@@ -75,12 +74,14 @@ export class Chart {
       ctx.moveTo(bbox.left, y);
       ctx.lineTo(bbox.left + bbox.width, y);
       ctx.stroke();
-      const right = bbox.left + bbox.width - 4 * devicePixelRatio;
+      const margin = 4 * devicePixelRatio;
+      const x = side === "left" ? bbox.left + margin : bbox.left + bbox.width - margin;
+      ctx.textAlign = side;
       ctx.strokeStyle = colours.ground;
       ctx.lineWidth = 4 * devicePixelRatio;
       ctx.setLineDash([]);
-      ctx.strokeText(words, right, y + below * devicePixelRatio);
-      ctx.fillText(words, right, y + below * devicePixelRatio);
+      ctx.strokeText(words, x, y + below * devicePixelRatio);
+      ctx.fillText(words, x, y + below * devicePixelRatio);
     }
     ctx.restore();
   }
