@@ -107,7 +107,7 @@ class PanelChart {
           bind: { dblclick: () => () => this.build() },
         },
         scales: { x: this.scale("x"), y: this.scale("y") },
-        axes: [this.axis("x", 32), this.axis("y", 52)],
+        axes: [this.axis(32), { ...this.axis(52), label: this.panel.y, labelSize: 18 }],
         series: [{}, ...(curves.length ? curves : [{}])],
         bands,
         padding: [10, 14, 0, 0],
@@ -155,22 +155,12 @@ class PanelChart {
     return this.log.x ? [low * Math.exp(-pad), high * Math.exp(pad)] : [low - pad, high + pad];
   }
 
-  axis(axis, size) {
+  /** Without a label: the one of x is text below the chart, where it has room. */
+  axis(size) {
     const grid = { stroke: css("--grid"), width: 1 };
-    const label = axis === "x" ? this.panel.x : this.panel.y;
     const values = (_, splits) => splits.map((v) => (v === null ? "" : words(v)));
     const font = "12px system-ui, sans-serif";
-    return {
-      stroke: css("--text"),
-      grid,
-      ticks: grid,
-      values,
-      size,
-      label,
-      labelSize: 18,
-      font,
-      labelFont: font,
-    };
+    return { stroke: css("--text"), grid, ticks: grid, values, size, font, labelFont: font };
   }
 
   /** Stretches of x with a grey ground. */

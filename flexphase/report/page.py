@@ -120,6 +120,7 @@ def chart(i: int, j: int, panel: Panel) -> str:
     return (
         f'<figure class="curve" data-panel="{i},{j}"><figcaption>{escape(panel.title)}</figcaption>'
         f'<div class="chart" role="img" aria-label="{escape(words)}"></div>'
+        f'<div class="axis">{escape(panel.x)}</div>'
         '<div class="readout"></div><div class="legend"></div>'
         f'<div class="tools">{"".join(tool(do, panel) for do in TOOLS)}</div></figure>'
     )
