@@ -47,7 +47,7 @@ class Mean(eqx.Module):
 
     def moments(self, total: int) -> np.ndarray:
         ticks = np.linspace(self.start * total, total, self.count + 1)[1:]
-        return np.unique(np.maximum(ticks.round().astype(np.int64), 1))
+        return np.unique(np.ceil(ticks - 1e-9).astype(np.int64))
 
     def rate(self, n: int) -> float:
         return 1 / n
@@ -82,9 +82,7 @@ class Exponential(eqx.Module):
 
 def average_of(given: Any) -> Average | None:
     """The average that `train(average=...)` names: a fraction, an average, or None."""
-    if given is None or isinstance(given, eqx.Module):
-        return given
-    return Mean(given)
+    return given if given is None or isinstance(given, eqx.Module) else Mean(given)  # type: ignore
 
 
 class Slow(NamedTuple):

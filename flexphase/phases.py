@@ -93,10 +93,6 @@ class Phases(eqx.Module):
             self.positive.mean - self.negative.mean
         )  # exact where the two are equal
 
-    def with_length(self, tau: Any) -> "Phases":
-        """The same selection, with durations of the same kind and of mean tau."""
-        return Phases(self.selection, type(self.positive)(tau), type(self.negative)(tau))
-
     def init(self, key: Key) -> tuple[()]:
         return ()
 

@@ -29,9 +29,7 @@ class Noise(NamedTuple):
 
 @eqx.filter_jit
 def seeds(keys: Any, params: Any, wide: bool) -> Noise:
-    """Generators from a lane's key alone; tick 0's key serves, for this engine never uses it
-    otherwise.
-    """
+    """Generators from a lane's key alone: the key of tick 0, which this engine does not use."""
     rng = jax.vmap(
         lambda k: jax.random.bits(jax.random.fold_in(k, 0), (4, 16) if wide else (4,), jnp.uint32)
     )(keys)
