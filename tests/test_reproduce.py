@@ -138,9 +138,9 @@ def test_the_appendix_from_end_to_end(monkeypatch, tmp_path):
             assert kept["final.free_energy_error"].shape == lanes and not any(
                 str(name).startswith("params") for name in kept
             )
-    assert (tmp_path / "run" / "report.html").read_text().count(
-        "<canvas"
-    ) == 2  # pictures are in the figure alone
+    text = (tmp_path / "run" / "report.html").read_text()
+    assert text.count('class="curve"') == 2
+    assert text.count('class="pictures"') == 2
 
 
 def one_line(capsys) -> str:
