@@ -22,7 +22,10 @@ with contextlib.suppress(OSError):
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(compiled))
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
-import jax
+import flexphase
+
+flexphase.exact_lanes()
+import jax  # noqa: E402
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 settings.register_profile(

@@ -1,8 +1,11 @@
 """Records that the commands read, and files that they must not overwrite."""
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from .options import defaults
 
 
 class Kept(NamedTuple):
@@ -13,23 +16,50 @@ class Kept(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that `flexphase train` was given."""
+        """The options that `flexphase train` was given; what a record of an earlier version does
+        not say is at its default.
+        """
         if "options" not in self.record.attrs:
             raise ValueError(
                 f"the record in {self.folder} was not made by flexphase train, so the data that it "
                 "learned are not known."
             )
         try:
-            options = json.loads(self.record.attrs["options"])
-            return {name: options[name] for name in ("method", "data", "side")} | options
+            given = json.loads(self.record.attrs["options"])
+            return defaults(given["method"]) | given
         except (ValueError, KeyError, TypeError):
             raise ValueError(
                 f"the options in the record in {self.folder} are damaged; train again."
             ) from None
 
+    def run(self, lane: int = 0) -> Any:
+        """The run that made this record, of one lane; its data are loaded again where they are too
+        large to be in the record.
+        """
+        import jax
+        import numpy as np
+
+        shape = self.record["diverged_at"].shape
+        if not 0 <= lane < int(np.prod(shape)):
+            raise ValueError(
+                f"the run has {int(np.prod(shape))} trained networks, numbered from 0; there is "
+                f"no {lane}."
+            )
+        at = dict(zip(self.record["diverged_at"].dims, np.unravel_index(lane, shape), strict=True))
+        data = ()
+        if "options" in self.record.attrs:
+            from .train import task_of
+
+            data = tuple(jax.tree.leaves(task_of(argparse.Namespace(**self.options)).run.source))
+        return type(self.record)(self.record.dataset.isel(at)).run(data)
+
     @property
     def label(self) -> str:
-        return self.record.attrs.get("label", self.folder.name)
+        """What a legend calls it; the name of its folder helps where the record has no label."""
+        from ..plot import label_of
+
+        name = label_of(self.record)
+        return name if "label" in self.record.attrs else f"{name} ({self.folder.name})".strip()
 
 
 def load(path: str | Path) -> Kept:
@@ -48,11 +78,18 @@ def load(path: str | Path) -> Kept:
     return Kept(Record.load(file), file.parent)
 
 
-def unused(path: str | Path, force: bool, named: bool = True) -> Path:
+def picture_of(record: Any) -> tuple[int, int] | None:
+    """Height and width of a picture of the data, where the record says them."""
+    shape = record.attrs.get("picture")
+    return None if shape is None else (int(shape[0]), int(shape[1]))
+
+
+def unused(path: str | Path, force: bool, named: bool = True, option: str = "--out") -> Path:
     """A file to write: refused if the user named one that exists, numbered if the name was ours."""
     path = Path(path)
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; give --out a file such as {path / 'figure.png'}.")
+        example = path / ("table.csv" if option == "--table" else "figure.png")
+        raise ValueError(f"{path} is a folder; give {option} a file such as {example}.")
     if not path.parent.is_dir():
         raise ValueError(
             f"there is no folder {path.parent} to write {path.name} to; make it first, or choose "

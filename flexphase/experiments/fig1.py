@@ -3,19 +3,17 @@
 The paper's traces are drawn by hand; these are measured.
 """
 
-from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from ..core import Run, State, init, tick
+from ..core import Run, State
+from ..observers import Trace
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep
-from ..theory.frozen import answer
+from ..training import train
 from .bas import build
 
 TITLE = "Phase dynamics: a standard learner beside always-on learning with random phase lengths"
@@ -66,7 +64,7 @@ def panels(title: str, t: dict[str, np.ndarray]) -> list[Panel]:
 
 def claims(standard: dict[str, np.ndarray], aol: dict[str, np.ndarray]) -> list[Claim]:
     """What must be remembered, and when learning is on."""
-    memory = [float(np.mean(t["memory"])) for t in (standard, aol)]
+    memory = [float(np.mean(t["remembers"])) for t in (standard, aol)]
     learning = [float(np.mean(t["learns"])) for t in (standard, aol)]
     return [
         Claim(
@@ -101,23 +99,14 @@ def shaded(sign: np.ndarray, first: np.ndarray) -> list[tuple[float, float]]:
 def trace(run: Run, settle: int, ticks: int) -> dict[str, np.ndarray]:
     """Train one lane for `settle` ticks, then watch `ticks` more.
 
-    Returns, one value for each of these: sign, first (of its phase), learns (is learning on), v
-    (one unit), w (its weights), memory (is anything remembered).
+    Returns what `Trace` sees (sign, first, learns, remembers), one unit `v` and its weights `w`.
     """
+    observer = Trace(ticks, one_unit, start=settle)
+    record = train(run, ticks=settle + ticks, records=1, observers={"trace": observer})
+    seen = record.observed("trace")
+    return {name: values.values[0].astype(float) for name, values in seen.items()}
 
-    def one(s: State, _: Any) -> tuple[State, dict[str, Any]]:
-        s = tick(run, s)
-        now = s.phase._replace(left=s.phase.left + 1)  # as it was during the tick
-        remembered = jnp.any(jnp.stack([jnp.any(a != 0) for a in jax.tree.leaves(s.acc)]))
-        return s, {
-            "sign": now.sign,
-            "first": now.first,
-            "learns": answer(run, now)[1],
-            "v": s.z.v[UNIT],
-            "w": s.params.W[UNIT],
-            "memory": remembered,
-        }
 
-    s = init(run, jax.random.key(0))
-    s = jax.jit(partial(jax.lax.fori_loop, 0, settle, lambda _, s: tick(run, s)))(s)
-    return {k: np.asarray(v, float) for k, v in jax.lax.scan(one, s, None, ticks)[1].items()}
+def one_unit(state: State) -> dict[str, Any]:
+    """The unit that is drawn, and its weights."""
+    return {"v": state.z.v[UNIT], "w": state.params.W[UNIT]}

@@ -33,6 +33,7 @@ class Sweep(NamedTuple):
     engine: str = "auto"
     lanes: int = 40  # at most so many in a chunk, however many workers there are
     keep_params: bool = False  # of the trained lanes, in the record
+    average: float | None = None  # slow weights from this fraction of training on
     cost: float = 1.0  # relative cost per tick; used for the time estimate only
 
 

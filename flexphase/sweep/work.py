@@ -56,16 +56,17 @@ def work(task: str) -> str:
             seed=chunk["seed"],
             metrics=metrics(**settings[0]),
             records=sweep["records"],
+            average=sweep["average"],
             engine=sweep["engine"],
             progress=note(ticks),
             checkpoint=kept,
         )
         if record.attrs["interrupted"]:
             raise KeyboardInterrupt
-        if not sweep["keep_params"]:
-            params = [v for v in record.dataset if str(v).startswith("params")]
-            record = Record(record.dataset.drop_vars(params))
-        record.save(target)
+        # The run itself is in the plan of the folder; parameters only where they are wanted.
+        params = () if sweep["keep_params"] else ("params", "averaged.params")
+        surplus = [v for v in record.dataset if str(v).startswith(("swept.", "data.", *params))]
+        Record(record.dataset.drop_vars(surplus)).save(target)
     for path in (kept, ticks):
         with contextlib.suppress(FileNotFoundError):
             path.unlink()

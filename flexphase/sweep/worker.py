@@ -11,6 +11,8 @@ import sys
 import threading
 import traceback
 
+from .. import exact_lanes
+
 
 def listen(tasks: "queue.Queue[str]") -> None:
     """Put the lines of standard input into the queue; end the process where they end."""
@@ -31,6 +33,7 @@ def main() -> None:
     os.dup2(2, 1)  # whatever libraries print goes to standard error
     tasks: queue.Queue[str] = queue.Queue()
     threading.Thread(target=listen, args=(tasks,), daemon=True).start()
+    exact_lanes()
     from .work import work  # slow to import, so the pipe is watched first
 
     while True:

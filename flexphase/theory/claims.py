@@ -12,11 +12,11 @@ from scipy.stats import norm
 
 from ..core import Optimiser
 from ..data import Rows, bars_and_stripes
-from ..engines import train
 from ..methods import RBM
 from ..methods.rbm import Params
 from ..phases import Alternating, Geometric, Phases, tape
 from ..rules import aol
+from ..training import train
 from . import lengths
 from .exact import exact_moments
 from .moments import moments

@@ -9,6 +9,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from ..core import Key, Phase, Run, State, init, phase_keys, tick
+from ..estimators import TwoTerm, Weighted
 
 
 class Tick(NamedTuple):
@@ -25,12 +26,17 @@ def answer(run: Run, phase: Phase) -> tuple[Array, Array]:
     """(weight, apply) of the run's estimator at this tick: the weight of the local term, and
     whether the optimiser steps now. The theory asks the estimator nowhere else.
     """
-    return run.estimator(phase)
+    if not isinstance(run.estimator, (Weighted, TwoTerm)):
+        raise ValueError(
+            f"the theory is for weighted terms, and {type(run.estimator).__name__} has a memory; "
+            "measure the moments of the same run with the estimator isd or always_on."
+        )
+    return run.estimator.weigh(phase)
 
 
 def local(run: Run) -> bool:
     """Is the run's estimator temporally local? Then it weighs a term by 1 / P(its sign), eq. 2."""
-    return run.estimator.local
+    return not isinstance(run.estimator, TwoTerm)
 
 
 def learns_always(run: Run) -> bool:
