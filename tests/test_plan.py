@@ -14,9 +14,9 @@ import pytest
 from conftest import z_score
 
 from flexphase.cli import main
-from flexphase.core import Estimator, Optimiser, Run
+from flexphase.core import Optimiser, Run
 from flexphase.data import Rows
-from flexphase.estimators import always_on, two_term
+from flexphase.estimators import Weighted, always_on, two_term
 from flexphase.methods import RBM
 from flexphase.methods.rbm import Params
 from flexphase.phases import Bernoulli, Fixed, Geometric, Phases, tape
@@ -131,11 +131,11 @@ def test_advice_for_other_rules_and_optimisers():
     "estimator, always",
     [
         (always_on, True),
-        (Estimator(lambda p: (p.sign, jnp.bool_(True)), local=True), True),
+        (Weighted(lambda p: (p.sign, jnp.bool_(True))), True),
         (isd().estimator, False),
         (two_term, False),
-        (Estimator(lambda p: (p.sign, p.left % 2 == 1), local=True), False),
-        (Estimator(lambda p: (p.sign, p.sign > 0), local=True), False),
+        (Weighted(lambda p: (p.sign, p.left % 2 == 1)), False),
+        (Weighted(lambda p: (p.sign, p.sign > 0)), False),
     ],
 )
 def test_always_on_is_what_applies_at_every_tick(estimator, always):
