@@ -307,7 +307,7 @@ def ticks_of(shown):
     return int(text_of(shown, "#ticks").replace(",", ""))
 
 
-def wait_for(condition, seconds=20):
+def wait_for(condition, seconds=60):
     until = time.monotonic() + seconds
     while not condition() and time.monotonic() < until:
         time.sleep(0.05)
