@@ -333,7 +333,7 @@ bool train(const FFJob& job, int64_t lane, float* scratch) {
             layer[l].respond(terms, step, eta, l + 1 < job.layers ? &layer[l + 1].in[terms] : nullptr, &goodness);
             layer[l].local(terms, goodness, theta, job.sign[k], job.weight[k]);
         }
-        terms++;
+        terms += job.weight[k] != 0 || job.apply[k];  // a pass without plasticity leaves no term
         if (job.apply[k]) {
             step++;
             for (int64_t l = 0; l < job.layers; l++) layer[l].learn(terms, step, eta);

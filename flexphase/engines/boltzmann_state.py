@@ -111,8 +111,8 @@ def settled(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray) -> Sta
     )
 
 
-def to_state(state: State, written: dict[str, np.ndarray], ticks: int) -> State:
-    """The state after these ticks."""
+def to_state(state: State, written: dict[str, np.ndarray]) -> State:
+    """The state with what the kernels have written."""
     arrays = {name: jnp.asarray(array) for name, array in written.items()}
 
     def like(params: Any, prefix: str) -> Any:
@@ -129,7 +129,6 @@ def to_state(state: State, written: dict[str, np.ndarray], ticks: int) -> State:
         z=Units(arrays["v"], arrays["h"], chain),
         x=arrays["x"],
         updates=arrays["updates"],
-        ticks=state.ticks + ticks,
         noise=Noise(arrays["rng"], *wide),
     )
     return jax.tree.map(jnp.asarray, state)
