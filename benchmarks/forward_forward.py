@@ -32,8 +32,8 @@ from flexphase.methods import ForwardForward
 SIZES, ETA, B = (784, 500, 500), 0.01, 0.5
 ADAM = r"""
 #include <math.h>
-void adam(float *restrict w, float *restrict m, float *restrict v, const float *restrict y, const float *restrict s, long rows, long units,
-          float rate, float b) {
+void adam(float *restrict w, float *restrict m, float *restrict v, const float *restrict y,
+          const float *restrict s, long rows, long units, float rate, float b) {
     for (long i = 0; i < rows; i++)
         for (long j = 0; j < units; j++) {
             const long k = i * units + j;

@@ -84,11 +84,12 @@ def train(
 
     try:
         while (ahead := log.ahead()) is not None:
+            slow = log.slow and log.slow.copy()  # Ctrl-C must not leave the kept one half-way
             with log.timing("seconds"):
-                state = chosen.advance(every, log.now.state, ahead, report)
-                recorded = len(log.curves["ticks"])
-            log.reached(state)
-            if stop and len(log.curves["ticks"]) > recorded:
+                visits = log.visits(ahead, slow)
+                state = chosen.advance(every, log.state, ahead, report, visits)
+            log.add(state, slow)
+            if stop:
                 log.stopped = bool(stop(log.record()))
         log.finish()
     except KeyboardInterrupt:

@@ -242,7 +242,9 @@ def same(one, two):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_lane_alone_is_the_same_lane_among_many(method):
-    """Bit for bit, with seeds and b swept around it; and the same seed gives the same bits again."""
+    """Bit for bit, with seeds and b swept around it; and the same seed gives the same bits
+    again.
+    """
     learner, source = METHODS[method]
 
     def run(b, eta=0.05):

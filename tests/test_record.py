@@ -161,7 +161,9 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
 
 
 def test_descriptions_are_json_and_tell_settings_apart():
-    """Floats as they were written, partial functions by their arguments, large arrays by a digest."""
+    """Floats as they were written, partial functions by their arguments, large arrays by a
+    digest.
+    """
     described = describe(Optimiser(1e-10, functools.partial(optax.sgd, momentum=0.9)))
     assert described["eta"] == {"float32": 1e-10}
     assert described["make"]["partial"] == {"function": "optax.sgd"}

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import optax
 
-from ..core import Run, State
+from ..core import NONE, Run, State, Visits
 from ..data.held import Held
 from ..data.sources import Rows
 from ..kernels import _native, owned, threads
@@ -17,7 +17,7 @@ from ..lanes import Lanes
 from ..methods.binary import NegativeStart
 from ..methods.boltzmann import BoltzmannMachine
 from ..methods.rbm import RBM
-from .boltzmann_state import bits, joined, seeds, settled, to_arrays, to_state
+from .boltzmann_state import bits, joined, params_in, seeds, settled, to_arrays, to_state
 from .jax import start
 from .pieces import pieces_of, watched
 from .tapes import check_signs, not_on_tape, remembers, tape_of
@@ -93,14 +93,16 @@ class BoltzmannEngine:
         state: State,
         ticks: int,
         report: Callable[[int], None],
+        visits: Visits = NONE,
         noise: Any = None,
     ) -> State:
         """In pieces of about a third of a second. For tests: `noise` (ticks, lanes, visible +
         hidden) in the place of our own.
         """
         method, data = lanes.run.method, np.asarray(rows_of(lanes.run.source).data)
-        ahead = ticks if rows_of(lanes.run.source) is lanes.run.source else watched(len(lanes.keys))
-        block = slots(min(ticks, ahead), lanes.run.process.mean_length)
+        held = type(lanes.run.source) is Held
+        ahead = min(ticks, watched(len(lanes.keys))) if held else ticks
+        block = slots(ahead, lanes.run.process.mean_length)
         enters = (
             method.visible + method.hidden
             if noise is not None and method.negative_start in ("data", "random")
@@ -123,16 +125,17 @@ class BoltzmannEngine:
             check_signs(tape.phase.sign)
             part = pieces_of(lanes, state, tape, data.shape[-2])
             arrays["slot"][:], arrays["left"][:] = 0, part.left
-            ahead, here = min(part.reach, ticks - done), done
-            while done - here < ahead:
-                began, n = time.perf_counter(), min(piece, ahead - (done - here))
+            end = min(done + part.reach, ticks)
+            span = end - done
+            while done < end:
+                began = time.perf_counter()
+                n = min(piece, end - done, visits.ahead(done, ticks))
                 given = {} if noise is None else {"noise": owned(noise[done : done + n])}
                 kernel(arrays | constant | part.told | given, n, **options)
                 piece = int(min(max(n * 0.3 / (time.perf_counter() - began), 1), 100 * piece))
                 done += n
+                visits.pay(done, params_in(arrays, state.params))
                 report(n)
-            slot, left = part.place(arrays, ahead)
-            part.show(arrays["x"], data, ahead)
-            state = settled(state, tape, slot, left)
-            state = state._replace(ticks=state.ticks + ahead)
+            part.show(arrays["x"], data, span)
+            state = settled(state, tape, *part.place(arrays, span), span)
         return to_state(state, arrays)

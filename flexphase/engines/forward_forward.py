@@ -2,7 +2,7 @@
 only what is not silent.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from ..core import Phase, Run, State, declares, phase_keys, stimulus_key
+from ..core import NONE, Phase, Run, State, Visits, declares, phase_keys, stimulus_key
 from ..data.held import Held, tick_keys
 from ..data.sources import LabelContrast
 from ..kernels import _native, owned, threads
@@ -59,9 +59,14 @@ class ForwardForwardEngine:
         return start(lanes, params)
 
     def advance(
-        self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]
+        self,
+        lanes: Lanes,
+        state: State,
+        ticks: int,
+        report: Callable[[int], None],
+        visits: Visits = NONE,
     ) -> State:
-        return advance(lanes, state, ticks, report, self.threads)
+        return advance(lanes, state, ticks, report, self.threads, visits=visits)
 
 
 def images_of(source: Any) -> Any:
@@ -143,6 +148,7 @@ def advance(
     report: Callable[[int], None],
     threads: int,
     isa: str = "",
+    visits: Visits = NONE,
 ) -> State:
     """Advance all lanes, block by block."""
     run, adam = lanes.run, lanes.run.optimiser.make is optax.adam
@@ -150,19 +156,24 @@ def advance(
     arrays = to_arrays(state, adam) | {"images": images if images.ndim == 3 else images[None]}
     for name, value in {"eta": run.optimiser.eta, "theta": run.method.threshold}.items():
         arrays[name] = owned(np.broadcast_to(np.asarray(value), state.phases.shape))
-    while ticks > 0:
-        n = min(BLOCK, ticks)
+    done = 0
+    while done < ticks:
+        n = min(BLOCK, ticks - done)
         passes = first_of(next_passes(lanes, state), n)
         check_passes(passes, remembers(run.estimator))
         tape = kernel_tape(passes)
-        if remembers(run.estimator) and int(state.phases[0]) % 2:
+        waits = remembers(run.estimator) and int(state.phases[0]) % 2
+        if waits:
             tape = after_last(state, tape)
-        _native.forward_forward(
-            arrays | tape, len(state.params), run.method.classes, adam, threads, isa
-        )
+        cuts = [*(t - done for t in visits.at if done < t < done + n), n]
+        for cut, part in zip(cuts, parts_of(tape, cuts, waits, run.estimator), strict=True):
+            _native.forward_forward(
+                arrays | part, len(state.params), run.method.classes, adam, threads, isa
+            )
+            visits.pay(done + cut, layers_in(arrays, len(state.params)))
+        done += n
         state = moved(lanes, state, jax.tree.map(lambda part: part[:, -1], passes), n)
         state = state._replace(updates=state.updates + passes.apply.sum(1, dtype=np.int32))
-        ticks -= n
         report(n)
     state = to_state(state, arrays, adam)
     return state._replace(memory=remembered(lanes, state)) if remembers(run.estimator) else state
@@ -188,6 +199,20 @@ def kernel_tape(passes: Passes) -> dict[str, np.ndarray]:
     tape = {"sign": passes.phase.sign, "weight": passes.weight, "apply": passes.apply}
     tape |= {"row": passes.row, "label": passes.label}
     return {name: np.ascontiguousarray(part) for name, part in tape.items()}
+
+
+def parts_of(
+    tape: dict[str, np.ndarray], cuts: list[int], waits: int, estimator: Any
+) -> Iterator[dict[str, np.ndarray]]:
+    """The tape between cuts, counted in passes; `waits` passes stand in front of it.
+
+    A positive pass whose term is remembered across a cut is run again, as in `after_last`.
+    """
+    end = 0
+    for cut in cuts:
+        again = remembers(estimator) and end > 0 and tape["sign"][0, end - 1] > 0
+        begin, end = end - int(again), cut + waits
+        yield {name: np.ascontiguousarray(told[:, begin:end]) for name, told in tape.items()}
 
 
 def after_last(state: State, tape: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -220,23 +245,21 @@ def to_arrays(state: State, adam: bool) -> dict[str, np.ndarray]:
     return {name: owned(part) for name, part in arrays.items()} | {"count": count}
 
 
+def layers_in(arrays: Mapping[str, Any], layers: int, before: str = "") -> Any:
+    """The arrays of that name in the form of the parameters."""
+    names = method.Layer._fields
+    return tuple(
+        method.Layer(*(arrays[f"{i}.{before}{name}"] for name in names)) for i in range(layers)
+    )
+
+
 def to_state(state: State, arrays: dict[str, np.ndarray], adam: bool) -> State:
-    layers = range(len(state.z))
-
-    def tree(before: str = "") -> Any:
-        return tuple(
-            method.Layer(
-                *(jnp.asarray(arrays[f"{i}.{before}{name}"]) for name in method.Layer._fields)
-            )
-            for i in layers
-        )
-
+    """The state from what the kernel has written."""
+    n = len(state.z)
+    read = {name: jnp.asarray(part) for name, part in arrays.items() if name != "images"}
     opt = state.opt
     if adam:
-        opt = (
-            opt[0]._replace(count=jnp.asarray(arrays["count"]), mu=tree("mu_"), nu=tree("nu_")),
-            *opt[1:],
-        )
-    return state._replace(
-        params=tree(), z=tuple(jnp.asarray(arrays[f"{i}.h"]) for i in layers), opt=opt
-    )
+        mu, nu = layers_in(read, n, "mu_"), layers_in(read, n, "nu_")
+        opt = (opt[0]._replace(count=read["count"], mu=mu, nu=nu), *opt[1:])
+    h = tuple(read[f"{i}.h"] for i in range(n))
+    return state._replace(params=layers_in(read, n), z=h, opt=opt)

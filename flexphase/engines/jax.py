@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..core import Observer, Run, State, declares, init, tick
+from ..core import NONE, Observer, Run, State, Visits, declares, init, tick
 from ..lanes import Lanes
 from .tapes import check_signs
 
@@ -55,11 +55,16 @@ class JaxEngine:
         return start(lanes, params, self.observers)
 
     def advance(
-        self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]
+        self,
+        lanes: Lanes,
+        state: State,
+        ticks: int,
+        report: Callable[[int], None],
+        visits: Visits = NONE,
     ) -> State:
-        piece = 1
-        while ticks > 0:
-            began, n = time.perf_counter(), min(piece, ticks)
+        done, piece = 0, 1
+        while done < ticks:
+            began, n = time.perf_counter(), min(piece, visits.ahead(done, ticks))
             state = jax.block_until_ready(_loop(lanes, self.observers, state, jnp.int32(n)))
             if np.any(np.asarray(state.phase.left) < 0):
                 raise ValueError(
@@ -68,8 +73,9 @@ class JaxEngine:
                 )
             if not declares(lanes.run.process, "graded"):
                 check_signs(state.phase.sign)
-            ticks -= n
+            done += n
             spent = time.perf_counter() - began
-            piece = int(min(max(piece * PIECE / spent, 1), 100 * piece))
+            piece = int(min(max(n * PIECE / spent, 1), 100 * piece))
+            visits.pay(done, state.params)
             report(n)
         return state

@@ -1,4 +1,5 @@
-"""Do samples show the label they were asked for? Read by a classifier that is no contrastive learner.
+"""Do samples show the label they were asked for? Read by a classifier that is no contrastive
+learner.
 
 Ridge regression on random rectified features of binarised MNIST: phi(x) = relu(x A + a) with random
 A, one-hot targets, weights in closed form. It knows nothing of the machines that it judges.

@@ -1,5 +1,6 @@
-"""The feedback bias of any method, by simulation: one phase learned always-on beside the same phase
-with frozen parameters.
+"""The feedback bias of any method, by simulation.
+
+One phase with always-on learning is compared with the same phase at frozen parameters.
 
 Both take the same random numbers, so most of the noise is common and the small difference, of order
 eta^2, is resolved. Tick t counts with P(T >= t), which is the mean over phase lengths T given the
@@ -41,10 +42,12 @@ def gap(
     b: float = 0.5,
     seed: int = 0,
     survival: np.ndarray | None = None,
-):
-    """(lanes, d) samples of [sum of always-on updates] - [the same with theta frozen]; their mean
-    is the feedback bias. Phases last tau ticks, or are geometric, or have any law: `survival` is
-    P(T >= t) for t = 1, 2, ...
+) -> np.ndarray:
+    """(lanes, d) samples of [sum of always-on updates] - [the same with theta frozen].
+
+    Their mean is the feedback bias of a phase of `sign` and (mean) length tau that begins at `at`,
+    a lane each, with weights 1/b and -1/(1-b). Phases last tau ticks, or are geometric, or have any
+    law: `survival` is P(T >= t) for t = 1, 2, ...
     """
     prob = float(probability(b))
     s = 1 / prob if sign > 0 else -1 / (1 - prob)
@@ -79,10 +82,8 @@ def _gap(
             return z, ravel_pytree(method.grad(now, z, at.x, sign))[0]
 
         def tick(t: Array, carry: tuple) -> tuple:
-            moved, z, total = (
-                # `moved` apart from theta: a small sum beside a large number would lose digits
-                carry
-            )
+            # `moved` apart from theta: a small sum beside a large number would lose digits
+            moved, z, total = carry
             z, (g, g_frozen) = jax.vmap(term, (0, 0, None))(
                 jnp.stack([moved, zero]), z, jax.random.fold_in(key, t)
             )
