@@ -16,6 +16,7 @@ from .core import (
     tick,
 )
 from .data import (
+    Held,
     LabelContrast,
     Rows,
     append_labels,
@@ -32,7 +33,28 @@ from .likelihood import NLL, log_z
 from .log import AtEnd, OverLanes
 from .methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
 from .observers import PhaseStatistics, Trace
-from .phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
+from .phases import (
+    Alternating,
+    Bernoulli,
+    Blocks,
+    Empirical,
+    Fixed,
+    Gamma,
+    Geometric,
+    Homeostatic,
+    LogNormal,
+    Markov,
+    Matched,
+    Pairs,
+    Pauses,
+    Phases,
+    Recorded,
+    Sinusoidal,
+    Stretched,
+    Weibull,
+    schedule,
+    tape,
+)
 from .record import Record
 from .replicas import Batches, Replicas
 from .rules import aol, aol_random, cd, isd
@@ -52,13 +74,28 @@ __all__ = [  # noqa: RUF022
     "Rows",
     "LabelContrast",
     "Batches",
+    "Held",
     # phases
+    "Phases",
     "Alternating",
     "Bernoulli",
+    "Markov",
+    "Pairs",
+    "Homeostatic",
+    "Blocks",
     "Fixed",
     "Geometric",
-    "Phases",
+    "Gamma",
+    "LogNormal",
+    "Weibull",
+    "Empirical",
+    "Matched",
+    "Recorded",
+    "Pauses",
+    "Sinusoidal",
+    "Stretched",
     "tape",
+    "schedule",
     # methods
     "RBM",
     "BoltzmannMachine",

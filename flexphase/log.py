@@ -46,6 +46,15 @@ def budget(mean_length: Any, ticks: int | None, phases: int | None) -> int:
     return ticks
 
 
+def check_end(ends: int | None, ticks: int) -> None:
+    """A record of phases that does not repeat must last as long as training."""
+    if ends is not None and ticks > ends:
+        raise ValueError(
+            f"the record of phases ends after {ends} ticks, and training would last {ticks}; "
+            "train for fewer, or repeat the record: Recorded(..., after='repeat')."
+        )
+
+
 def check_names(names: list[str]) -> None:
     """Axes and metrics become variables of one netCDF file: a name that it cannot hold is refused
     before training, not lost after it.

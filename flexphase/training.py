@@ -13,7 +13,7 @@ from .contract import check, check_metrics, check_observers, runs_of
 from .core import Observer, Run
 from .engines import choose
 from .lanes import Grid, Lanes, lanes
-from .log import AtEnd, Log, budget
+from .log import AtEnd, Log, budget, check_end
 from .record import Record
 
 Progress = Callable[[int, int, dict[str, float]], None]
@@ -72,6 +72,7 @@ def train(
     mean = average_of(average)
     every = lanes(run, seeds, seed)
     total = budget(every.run.process.mean_length, ticks, phases)
+    check_end(getattr(every.run.process, "ends", None), total)
     chosen = choose(engine, run, threads, watching)
     state = chosen.start(every, None if params is None else in_lanes(every, params))
     log = Log.open(every, state, total, records, named, watching, mean, chosen.name, checkpoint)

@@ -390,7 +390,8 @@ struct Lane {
             const float goodness = layer[l].respond(terms, step_number, eta, next);
             layer[l].local(terms, goodness, theta, job.sign[tick], job.weight[tick]);
         }
-        terms++;
+        // A pass without plasticity leaves no term.
+        terms += job.weight[tick] != 0 || job.apply[tick];
     }
     void learn() {
         if (!job.apply[lane * job.ticks + now]) return;

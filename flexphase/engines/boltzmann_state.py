@@ -98,15 +98,18 @@ def to_arrays(state: State) -> dict[str, np.ndarray]:
     return arrays
 
 
-def settled(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray) -> State:
-    """Where the lanes are in their phases."""
+def settled(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray, ticks: int) -> State:
+    """Where the lanes are in their phases after so many ticks."""
     lane = np.arange(len(slot))
     phase, process = jax.tree.map(
         lambda part: np.asarray(part)[lane, slot], (tape.phase, tape.process)
     )
     phases = np.asarray(tape.start) + slot - (left > 0)
     return state._replace(
-        phase=phase._replace(left=left.copy()), process=process, phases=phases.astype(np.int32)
+        phase=phase._replace(left=left.copy()),
+        process=process,
+        phases=phases.astype(np.int32),
+        ticks=state.ticks + ticks,
     )
 
 
@@ -115,8 +118,8 @@ def params_in(arrays: Mapping[str, Any], like: Any, prefix: str = "") -> Any:
     return type(like)(*(arrays[prefix + name] for name, _ in zip(NAMES, like, strict=False)))
 
 
-def to_state(state: State, written: dict[str, np.ndarray], ticks: int) -> State:
-    """The state after these ticks."""
+def to_state(state: State, written: dict[str, np.ndarray]) -> State:
+    """The state with what the kernels have written."""
     arrays = {name: jnp.asarray(array) for name, array in written.items()}
 
     base = state.noise.base
@@ -130,7 +133,6 @@ def to_state(state: State, written: dict[str, np.ndarray], ticks: int) -> State:
         z=Units(arrays["v"], arrays["h"], chain),
         x=arrays["x"],
         updates=arrays["updates"],
-        ticks=state.ticks + ticks,
         noise=Noise(arrays["rng"], *wide),
     )
     return jax.tree.map(jnp.asarray, state)

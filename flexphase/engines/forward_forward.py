@@ -11,13 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from ..core import NONE, Phase, Run, State, Visits, phase_keys
+from ..core import NONE, Phase, Run, State, Visits, declares, phase_keys, stimulus_key
+from ..data.held import Held, tick_keys
 from ..data.sources import LabelContrast
 from ..kernels import _native, owned, threads
 from ..lanes import Lanes
 from ..methods import forward_forward as method
 from .jax import start
-from .tapes import not_on_tape, remembers
+from .tapes import check_signs, not_on_tape, remembers
 
 BLOCK = 2048  # ticks between two looks at the keyboard
 
@@ -34,10 +35,16 @@ class ForwardForwardEngine:
         """Why this engine cannot train the run; None if it can."""
         if type(run.method) is not method.ForwardForward:
             return f"the native Forward-Forward engine does not know {type(run.method).__name__}."
-        if type(run.source) is not LabelContrast:
+        source = images_of(run.source)
+        if type(source) is not LabelContrast:
             return (
-                "the native Forward-Forward engine takes its stimuli from LabelContrast, not "
-                f"{type(run.source).__name__}."
+                "the native Forward-Forward engine takes its stimuli from LabelContrast, held or "
+                f"not, not from {type(source).__name__}."
+            )
+        if remembers(run.estimator) and declares(run.process, "rests"):
+            return (
+                "the native Forward-Forward engine cannot remember a term through a phase without "
+                "plasticity."
             )
         if np.any(np.asarray(run.process.mean_length) != 1):
             return (
@@ -62,6 +69,20 @@ class ForwardForwardEngine:
         return advance(lanes, state, ticks, report, self.threads, visits=visits)
 
 
+def images_of(source: Any) -> Any:
+    """What is held, where the source has a clock of its own."""
+    return source.source if type(source) is Held else source
+
+
+def next_row(source: Any, s: State, key: Any, phase: Phase, n: Any, row: Any) -> tuple[Any, Any]:
+    """Row and label of phase n, a pass of one tick, given the row before."""
+    if not declares(source, "clocked"):
+        return source.next_row(key, phase.sign, row)
+    t = s.ticks + n - s.phases
+    k_tick, k_new = tick_keys(stimulus_key(s.key), t)
+    return source.source.row(k_new, phase.sign, row, ~source.due(k_tick, phase, n, t))
+
+
 class Passes(NamedTuple):
     """The next BLOCK phases of every lane, a pass each: (lanes, BLOCK)."""
 
@@ -84,7 +105,7 @@ def next_passes(lanes: Lanes, state: State) -> Passes:
         def follow(carry: tuple[Any, Any], at: tuple[Any, Any]) -> tuple[Any, Any]:
             process, row = carry
             phase, process = run.process.step(at[0][0], at[1], process)
-            row, label = run.source.next_row(at[0][1], phase.sign, row)
+            row, label = next_row(run.source, s, at[0][1], phase, at[1], row)
             return (process, row), (phase, process, row, label)
 
         phase, process, row, label = jax.lax.scan(follow, (s.process, s.x.row), (keys, n))[1]
@@ -97,7 +118,9 @@ def next_passes(lanes: Lanes, state: State) -> Passes:
 @eqx.filter_jit
 def moved(lanes: Lanes, state: State, last: Passes, ticks: int) -> State:
     """Phases, stimulus and clocks after `ticks` passes, of which `last` was the last."""
-    x = lanes.vmap(lambda run, row, label: run.source.show(row, label), last.row, last.label)
+    x = lanes.vmap(
+        lambda run, row, label: images_of(run.source).show(row, label), last.row, last.label
+    )
     return state._replace(
         x=x,
         phase=last.phase._replace(left=jnp.zeros_like(last.phase.left)),
@@ -129,7 +152,7 @@ def advance(
 ) -> State:
     """Advance all lanes, block by block."""
     run, adam = lanes.run, lanes.run.optimiser.make is optax.adam
-    images = np.asarray(run.source.images)
+    images = np.asarray(images_of(run.source).images)
     arrays = to_arrays(state, adam) | {"images": images if images.ndim == 3 else images[None]}
     for name, value in {"eta": run.optimiser.eta, "theta": run.method.threshold}.items():
         arrays[name] = owned(np.broadcast_to(np.asarray(value), state.phases.shape))
@@ -137,6 +160,7 @@ def advance(
     while done < ticks:
         n = min(BLOCK, ticks - done)
         passes = first_of(next_passes(lanes, state), n)
+        check_passes(passes, remembers(run.estimator))
         tape = kernel_tape(passes)
         waits = remembers(run.estimator) and int(state.phases[0]) % 2
         if waits:
@@ -158,6 +182,16 @@ def advance(
 def first_of(passes: Passes, n: int) -> Passes:
     """The first n passes of every lane, as NumPy arrays."""
     return jax.tree.map(lambda part: np.asarray(part)[:, :n], passes)
+
+
+def check_passes(passes: Passes, remembers: bool) -> None:
+    """Signs that the kernel knows, and no pause between two terms that belong together."""
+    check_signs(passes.phase.sign)
+    if remembers and (passes.phase.sign == 0).any():
+        raise ValueError(
+            "the native Forward-Forward engine cannot remember a term through a phase without "
+            "plasticity; let the process declare rests = True, or use engine='jax'."
+        )
 
 
 def kernel_tape(passes: Passes) -> dict[str, np.ndarray]:

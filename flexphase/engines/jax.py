@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..core import NONE, Observer, Run, State, Visits, init, tick
+from ..core import NONE, Observer, Run, State, Visits, declares, init, tick
 from ..lanes import Lanes
+from .tapes import check_signs
 
 Observers = Mapping[str, Observer]
 PIECE = 0.3  # seconds between two reports
@@ -70,6 +71,8 @@ class JaxEngine:
                     f"the process {type(lanes.run.process).__name__} drew a phase of 0 ticks; a "
                     "phase must last at least one: return ticks of 1 or more in Phase(...)."
                 )
+            if not declares(lanes.run.process, "graded"):
+                check_signs(state.phase.sign)
             done += n
             spent = time.perf_counter() - began
             piece = int(min(max(n * PIECE / spent, 1), 100 * piece))

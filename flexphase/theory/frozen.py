@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from ..core import Key, Phase, Run, State, init, phase_keys, tick
+from ..core import Key, Phase, Run, State, declares, init, phase_keys, tick
 from ..estimators import TwoTerm, Weighted
 
 
@@ -70,7 +70,12 @@ def frozen_tick(run: Run, s: State) -> tuple[State, Tick]:
 
 
 def check_params(run: Run, params: Any) -> None:
-    """Refuse parameters that do not fit this run's method, or that are not finite."""
+    """Refuse parameters that do not fit this run's method, or are not finite, and graded phases."""
+    if declares(run.process, "graded"):
+        raise ValueError(
+            f"the theory is for phases of sign +1 and -1, and those of {type(run.process).__name__} "
+            "are graded; measure the same run with Phases(Alternating(), Fixed(T))."
+        )
     like = jax.eval_shape(lambda: run.method.init(jax.random.key(0))[0])
     if jax.tree.structure(like) != jax.tree.structure(params) or any(
         a.shape != jnp.shape(b)

@@ -85,14 +85,15 @@ def _sums(run: Run, params: Any, keys: Key, settle: Array, ticks: Array) -> Sums
 
 
 def add(sums: Sums, tick: Tick) -> Sums:
-    """The sums with one tick more. A phase is added at its last tick."""
-    term, last = sums.term + tick.share * tick.g, tick.phase.last
-    which = jnp.where(tick.phase.sign > 0, jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])) * last
-    paired = last & (tick.phase.sign < 0) & sums.follows
+    """The sums with one tick more. A phase is added at its last tick, unless its sign is 0."""
+    sign, last = tick.phase.sign, tick.phase.last & (tick.phase.sign != 0)
+    term = sums.term + tick.share * tick.g
+    which = jnp.where(sign > 0, jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])) * last
+    paired = last & (sign < 0) & sums.follows
     return Sums(
         term=jnp.where(last, 0, term),
         before=jnp.where(last, term, sums.before),
-        follows=jnp.where(last, tick.phase.sign > 0, sums.follows),
+        follows=jnp.where(last, sign > 0, sums.follows),
         first=sums.first + jnp.outer(which, term),
         second=sums.second + which * (term @ term),
         phases=sums.phases + which,

@@ -7,7 +7,7 @@ import numpy as np
 import optax
 
 from ..core import Process, Run
-from ..phases import tape
+from ..phases import Stretched, tape
 from .coupling import gap
 from .frozen import learns_always, local, starts
 from .mixing import Mixing, mixing, root, square
@@ -81,7 +81,7 @@ def plan(
             raise ValueError(f"{name} must be a positive number, not {value!r}.")
     memory = watch(run, params, lanes, seed)
     tau, why_tau = advise_tau(run, memory, bias)
-    there = run._replace(process=run.process.with_length(tau))
+    there = run._replace(process=of_length(run.process, tau))
     phases = max(16, min(400, AFFORDED // (lanes * tau)))
     m = moments(there, params, phases=phases, lanes=lanes, seed=seed)
     b, why_b = advise_b(run, m, tau)
@@ -118,14 +118,14 @@ def watch(run: Run, params: Any, lanes: int, seed: int) -> Memory:
 
 def feedback(run: Run, params: Any, memory: Memory, lanes: int, seed: int) -> float:
     """|feedback bias| per unit of eta, as a share of one phase's update; the larger of both."""
-    eta, tau = float(run.optimiser.eta), max(1, round(float(run.process.mean_length)))
+    eta = float(run.optimiser.eta)
     if not learns_always(run) or eta == 0:
         return 0.0
-    geometric = random_lengths(run.process)
     shares = []
     for sign, term in zip(SIGNS, memory[:2], strict=True):
         at = starts(run, params, sign, lanes=4 * lanes, seed=seed + 2)
-        samples = gap(run.method, params, at, sign, eta, tau, geometric=geometric, seed=seed)
+        tau, lives = lengths_of(run.process, sign)
+        samples = gap(run.method, params, at, sign, eta, tau, seed=seed, survival=lives)
         # `gap` is at b = 1/2: weights of 2
         shares.append(root(square(samples)) / (2 * eta**2 * term.mean) if term.mean > 0 else 0.0)
     return max(shares)
@@ -203,8 +203,21 @@ def regime(run: Run, feedback: float, mixing: float) -> str:
     )
 
 
-def random_lengths(process: Process) -> bool:
-    """Do the negative phases of this process differ in length? Seen on 1,000 phases of its own."""
-    phases = tape(process, jax.random.key(0), 1000)
-    ticks = np.asarray(phases.ticks)[np.asarray(phases.sign) < 0]
-    return len(ticks) > 0 and bool(np.any(ticks != ticks[0]))
+def of_length(process: Process, tau: int) -> Process:
+    """The same process with phases of mean length tau; one that does not know how is stretched."""
+    own = getattr(process, "with_length", None)
+    return own(tau) if callable(own) else Stretched(process, tau)
+
+
+def lengths_of(process: Process, sign: float) -> tuple[float, np.ndarray]:
+    """The mean length tau of phases of this sign, and P(T >= t) for t = 1, 2, ..., at most LONGEST
+    ticks, as 4096 phases of the process show it.
+    """
+    phases = tape(process, jax.random.key(0), 4096)
+    own = np.asarray(phases.sign) * sign > 0
+    if not own.any():
+        raise ValueError("the process shows no phase of one sign in 4096 phases; choose another b.")
+    ticks = np.sort(np.asarray(phases.ticks)[own])
+    t = np.arange(1, min(int(ticks[-1]), LONGEST) + 1)
+    lives = 1 - np.searchsorted(ticks, t) / len(ticks)
+    return float(np.asarray(phases.length)[own].mean()), lives
