@@ -1,6 +1,7 @@
 from .boltzmann import BoltzmannMachine
 from .equilibrium_propagation import EquilibriumPropagation
 from .forward_forward import ForwardForward
+from .nce import NCE
 from .rbm import RBM
 
-__all__ = ["RBM", "BoltzmannMachine", "EquilibriumPropagation", "ForwardForward"]
+__all__ = ["NCE", "RBM", "BoltzmannMachine", "EquilibriumPropagation", "ForwardForward"]
