@@ -20,7 +20,7 @@ from scipy.stats import norm
 from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import Rows
 from flexphase.methods.nce import NCE, CoinNoise, GaussianNoise, Precision, log_normal
-from flexphase.rules import cd, isd
+from flexphase.rules import isd
 from flexphase.theory.moments import moments
 from flexphase.theory.variance import best_b
 
@@ -124,7 +124,7 @@ def solve(method, data, noise):
     ],
 )
 def test_the_limit_of_n_var_by_simulation(s, nu, n, replicas):
-    """n Var over replicas is within 4 standard errors, sqrt(2 / replicas) of it, of the integral."""
+    """n Var over replicas, with its standard error of sqrt(2 / replicas), against the integral."""
     rng = np.random.default_rng(round(1000 * s + nu))
     data = rng.standard_normal((replicas, n), dtype=np.float32)
     noise = np.float32(s) * rng.standard_normal((replicas, n * nu), dtype=np.float32)
@@ -219,8 +219,8 @@ def decaying(eta):
 )
 def test_single_random_phases_reach_the_limit_too(s, nu):
     """ISD at b = 1/(1 + nu), one datum or one noise sample at a time: the mean of the iterates over
-    N phases has b N Var(lambda) -> the limit (Polyak and Juditsky 1992); within 4 standard errors of
-    400 lanes. Its bias is proportional to the learning rate and another matter.
+    N phases has b N Var(lambda) -> the limit (Polyak and Juditsky 1992), here within 4 errors of
+    400 lanes. The bias is proportional to the learning rate and another matter.
     """
     data = norm.ppf((np.arange(50_000) + 0.5) / 50_000)[:, None]  # its own lambda is 1
     b, phases, lanes = 1 / (1 + nu), 10_000, 400

@@ -1,4 +1,4 @@
-"""Noise-contrastive estimation (Gutmann and Hyvarinen 2012): tell data from noise, and learn a density.
+"""Noise-contrastive estimation (Gutmann and Hyvarinen): learn a density by telling it from noise.
 
 The model is any log f(theta, x), not normalised: its log Z is a parameter like the others. With nu
 noise samples for each datum and the noise density p_n, a sample is a datum with probability h(x) =
