@@ -79,6 +79,15 @@ class Phases(eqx.Module):
         return self.selection.alternates
 
     @property
+    def b(self) -> Array:
+        """Long-run share of positive phases."""
+        return self.selection.b
+
+    def with_length(self, tau: Any) -> "Phases":
+        """The same selection, with phases of the same kind and mean length tau."""
+        return Phases(self.selection, type(self.positive)(tau), type(self.negative)(tau))
+
+    @property
     def mean_length(self) -> Array:
         return self.negative.mean + self.selection.b * (
             self.positive.mean - self.negative.mean
