@@ -12,8 +12,9 @@ import pytest
 from on_jax import train
 from scipy.stats import chi2
 
-from flexphase.core import Estimator, Optimiser, Run, init, tick
+from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import Rows, bars_and_stripes
+from flexphase.estimators import Weighted
 from flexphase.methods.binary import Units
 from flexphase.methods.helmholtz import (
     Generative,
@@ -117,7 +118,7 @@ def test_importance_weights_are_only_learning_rates():
     and eta/(1 - b). Powers of two and thirds: equal to rounding after 200 phases.
     """
     b, eta, data = 0.25, 0.05, Rows(bars_and_stripes(2))
-    unweighted = Estimator(lambda p: (p.sign * p.last, p.last), local=True)
+    unweighted = Weighted(lambda phase: (phase.sign, phase.last))
     method, phases = HelmholtzMachine(4, 3), Phases(Bernoulli(b), Fixed(1))
     weighted = Run(method, *isd(b, 1), data, Optimiser(eta))
     rated = Run(method, phases, unweighted, data, Optimiser(eta, two_rates(1 / b, 1 / (1 - b))))

@@ -145,6 +145,10 @@ class Clamped(eqx.Module):
     def mean_length(self) -> Array:
         return self.duration.mean
 
+    def with_length(self, tau: Any) -> "Clamped":
+        """The same with phases of mean length tau."""
+        return Clamped(type(self.duration)(tau))
+
     def init(self, key: Key) -> tuple[()]:
         return ()
 
