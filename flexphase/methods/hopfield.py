@@ -36,7 +36,7 @@ def without_diagonal(W: Array) -> Array:
 
 
 def sweep(params: Weights, s: Array) -> Array:
-    """Every unit once, in order: s_i = sign(W_i s), and as it was where that is 0. E never rises."""
+    """Every unit once, in order: s_i = sign(W_i s), or as it was where that is 0; E never rises."""
 
     def unit(s: Array, at: tuple[Array, Array]) -> tuple[Array, None]:
         i, row = at
@@ -116,8 +116,9 @@ class Hopfield(eqx.Module):
 
 
 class Recall(eqx.Module):
-    """Mean overlap x s / N with each pattern, `steps` sweeps after a start with a share `flipped` of
-    its units turned over: 1 is perfect memory.
+    """Mean overlap x s / N with each pattern, `steps` sweeps after a start in which a share
+    `flipped` of its units is turned over. 1 is perfect memory; a network that does not move has 1 -
+    2 flipped.
     """
 
     patterns: Array = eqx.field(converter=signs)
@@ -140,3 +141,12 @@ class Recall(eqx.Module):
 
         s = jax.vmap(recalled)(jnp.where(turned, -self.patterns, self.patterns))
         return (s * self.patterns).mean()
+
+
+class Stored(eqx.Module):
+    """Share of the patterns in which the network stays: no unit would turn over."""
+
+    patterns: Array = eqx.field(converter=signs)
+
+    def __call__(self, params: Weights) -> Array:
+        return ((self.patterns @ params.W) * self.patterns > 0).all(1).mean()

@@ -1,13 +1,13 @@
 """Predictive coding (Rao and Ballard 1999, Whittington and Bogacz 2017): one clamped equilibrium.
 
-Layer l predicts its own activity from the layer below, mu_l = rho(z_{l-1}) W_l + c_l (the input x is
-not passed through rho), and all activities relax to lower the energy of the prediction errors
+Layer l predicts its own activity from the layer below, mu_l = rho(z_{l-1}) W_l + c_l (rho is not
+applied to the input x), and all activities relax to lower the energy of the prediction errors
 
     F(z) = 1/2 sum_l |z_l - mu_l|^2        with z_L held at the target in a positive phase.
 
 There the weights learn, dF/dW_l = -rho(z_{l-1}) e_l with e_l = z_l - mu_l: local in space and time.
-A free network comes to rest at its own feed-forward pass, where every error is zero, so g_minus = 0:
-a negative phase is possible, and a waste of time. `Clamped` leaves it out.
+A free network rests at its own feed-forward pass, where every error is zero, so that g_minus = 0: a
+negative phase is possible, and a waste of time. `Clamped` leaves it out.
 """
 
 from collections.abc import Callable
