@@ -40,24 +40,71 @@ from .theory.moments import moments
 from .theory.plan import plan
 from .training import train
 
-DATA = [
-    *["bars_and_stripes", "digits", "mnist", "binarised_mnist", "binarise", "overlay"],
-    *["append_labels", "Rows", "LabelContrast", "Batches"],
+__all__ = [  # noqa: RUF022
+    # data and stimuli
+    "bars_and_stripes",
+    "digits",
+    "mnist",
+    "binarised_mnist",
+    "binarise",
+    "overlay",
+    "append_labels",
+    "Rows",
+    "LabelContrast",
+    "Batches",
+    # phases
+    "Alternating",
+    "Bernoulli",
+    "Fixed",
+    "Geometric",
+    "Phases",
+    "tape",
+    # methods
+    "RBM",
+    "BoltzmannMachine",
+    "ForwardForward",
+    "EquilibriumPropagation",
+    "Replicas",
+    # estimators, and the paper's algorithms
+    "two_term",
+    "always_on",
+    "differential",
+    "Weighted",
+    "TwoTerm",
+    "Baseline",
+    "Differential",
+    "cd",
+    "isd",
+    "aol",
+    "aol_random",
+    # the loop
+    "Phase",
+    "Process",
+    "Method",
+    "Source",
+    "Estimator",
+    "Observer",
+    "Optimiser",
+    "Run",
+    "State",
+    "tick",
+    "grid",
+    "Grid",
+    "train",
+    "Mean",
+    "Exponential",
+    # what is measured
+    "Record",
+    "NLL",
+    "log_z",
+    "bracket",
+    "ForwardForwardError",
+    "FreeEnergyError",
+    "SampledError",
+    "AtEnd",
+    "OverLanes",
+    "Trace",
+    "PhaseStatistics",
+    "moments",
+    "plan",
 ]
-PHASES = ["Alternating", "Bernoulli", "Fixed", "Geometric", "Phases", "tape"]
-METHODS = ["RBM", "BoltzmannMachine", "ForwardForward", "EquilibriumPropagation", "Replicas"]
-ESTIMATORS = [
-    *["two_term", "always_on", "differential"],
-    *["Weighted", "TwoTerm", "Baseline", "Differential"],
-]
-RULES = ["cd", "isd", "aol", "aol_random"]
-LOOP = [
-    *["Phase", "Process", "Method", "Source", "Estimator", "Observer", "Optimiser", "Run"],
-    *["State", "tick", "grid", "Grid", "train", "Mean", "Exponential"],
-]
-MEASURED = [
-    *["Record", "NLL", "log_z", "bracket", "ForwardForwardError", "FreeEnergyError"],
-    *["SampledError", "AtEnd", "OverLanes", "Trace", "PhaseStatistics", "moments", "plan"],
-]
-
-__all__ = [*DATA, *PHASES, *METHODS, *ESTIMATORS, *RULES, *LOOP, *MEASURED]  # pyright: ignore

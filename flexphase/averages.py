@@ -82,9 +82,7 @@ class Exponential(eqx.Module):
 
 def average_of(given: Any) -> Average | None:
     """The average that `train(average=...)` names: a fraction, an average, or None."""
-    if given is None or isinstance(given, eqx.Module):
-        return given
-    return Mean(given)
+    return given if given is None or isinstance(given, eqx.Module) else Mean(given)  # type: ignore
 
 
 class Slow(NamedTuple):

@@ -1,4 +1,6 @@
-"""The checkpoint of a run: plain arrays, whole or absent, from which it goes on to the same bits."""
+"""The checkpoint of a run: plain arrays, whole or absent, from which it goes on to the same
+bits.
+"""
 
 import json
 import os

@@ -129,7 +129,9 @@ class Run(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that a run is made of at a tick boundary; key and clocks fix every later random number."""
+    """All that a run is made of at a tick boundary; key and clocks fix every later random
+    number.
+    """
 
     params: PyTree
     z: PyTree

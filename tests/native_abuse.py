@@ -175,7 +175,9 @@ def resident() -> int:
 
 
 def grows(module: Any, calls: int) -> int:
-    """Kilobytes by which the process grows over that many calls, good and refused, after a warm-up."""
+    """Kilobytes by which the process grows over that many calls, good and refused, after a warm-
+    up.
+    """
     given, bad = arrays(3, 5, 4), hostile("small")[0][1]
 
     def some(n: int) -> int:

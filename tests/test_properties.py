@@ -94,7 +94,9 @@ def watch(run, key):
 @settings(max_examples=4)
 @given(st.data())
 def test_learners_of_every_shape_keep_the_rules(kind, data):
-    """Clocks, updates, memory and units after every tick, from the definitions of eqs. 1, 2 and 4."""
+    """Clocks, updates, memory and units after every tick, from the definitions of eqs. 1, 2 and
+    4.
+    """
     method, source = kind(data.draw)
     selection = data.draw(
         st.one_of(st.just(fp.Alternating()), st.builds(fp.Bernoulli, probabilities))

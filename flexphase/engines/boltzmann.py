@@ -55,12 +55,9 @@ class BoltzmannEngine:
                 "the native Boltzmann engine takes its stimuli from Rows, not "
                 f"{type(run.source).__name__}."
             )
-        data = np.asarray(run.source.data)
-        if data.shape[-1] != run.method.visible:
-            return (
-                f"the data have {data.shape[-1]} columns and the model {run.method.visible} "
-                "visible units."
-            )
+        data, visible = np.asarray(run.source.data), run.method.visible  # type: ignore[attr-defined]
+        if data.shape[-1] != visible:
+            return f"the data have {data.shape[-1]} columns and the model {visible} visible units."
         if not ((data == 0) | (data == 1)).all():
             return "the native Boltzmann engine needs data of zeros and ones."
         if run.optimiser.make is not optax.sgd:

@@ -2,20 +2,18 @@
 drawn by hand; these are measured.
 """
 
-from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from ..core import Run, State, init, tick
+from ..core import Run, State
+from ..observers import Trace
+from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep
-from . import Shown
+from ..training import train
 from .bas import build
-from .claims import Claim
 
 TITLE = "Phase dynamics: a standard learner beside always-on learning with random phase lengths"
 DATA = None
@@ -29,7 +27,7 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     return {}
 
 
-def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
+def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     panels, memory, learning = [], [], []
     for title, cell in (("A  standard, CD-20", STANDARD), ("B  AoL random T, mean 20", AOL)):
         t = trace(build(**cell), **size)
@@ -55,7 +53,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
             )
             for i, (what, label, y, ylim) in enumerate(drawn)
         ]
-        memory.append(float(np.mean(t["memory"])))
+        memory.append(float(np.mean(t["remembers"])))
         learning.append(float(np.mean(t["learns"])))
     claims = [
         Claim(
@@ -74,7 +72,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
             "counted over the ticks drawn",
         ),
     ]
-    return Shown(
+    return Findings(
         panels,
         claims,
         ["All traces are of one trained lane, seed 0; the paper's are illustrations."],
@@ -94,21 +92,12 @@ def shaded(sign: np.ndarray, first: np.ndarray) -> list[tuple[float, float]]:
 
 
 def trace(run: Run, settle: int, ticks: int) -> dict[str, np.ndarray]:
-    """Tick by tick: sign, is learning on, one unit, one weight, is anything remembered?"""
+    """Tick by tick: sign, is learning on, one unit, its weights, is anything remembered?"""
+    observer = Trace(ticks, one_unit, start=settle)
+    record = train(run, ticks=settle + ticks, records=1, observers={"trace": observer})
+    seen = record.observed("trace")
+    return {name: values.values[0].astype(float) for name, values in seen.items()}
 
-    def one(s: State, _: Any) -> tuple[State, dict[str, Any]]:
-        s = tick(run, s)
-        now = s.phase._replace(left=s.phase.left + 1)  # as it was during the tick
-        remembered = jnp.any(jnp.stack([jnp.any(a != 0) for a in jax.tree.leaves(s.acc)]))
-        return s, {
-            "sign": now.sign,
-            "first": now.first,
-            "learns": run.estimator(now)[1],
-            "v": s.z.v[UNIT],
-            "w": s.params.W[UNIT],
-            "memory": remembered,
-        }
 
-    s = init(run, jax.random.key(0))
-    s = jax.jit(partial(jax.lax.fori_loop, 0, settle, lambda _, s: tick(run, s)))(s)
-    return {k: np.asarray(v, float) for k, v in jax.lax.scan(one, s, None, ticks)[1].items()}
+def one_unit(state: State) -> dict[str, Any]:
+    return {"v": state.z.v[UNIT], "w": state.params.W[UNIT]}

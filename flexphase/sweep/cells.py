@@ -35,6 +35,7 @@ class Sweep(NamedTuple):
         40  # at most so many in a chunk; part of the plan, never derived from the number of workers
     )
     keep_params: bool = False
+    average: float | None = None  # slow weights from this fraction of training on
     cost: float = 1.0  # of a tick, roughly, beside other sweeps: for the time left only
 
 
@@ -114,7 +115,7 @@ def chunks(sweep: Sweep) -> list[Chunk]:
     return [Chunk(sweep, n, *part) for n, part in enumerate(cut)]
 
 
-def pick(dataset: xr.Dataset, **values: Any) -> xr.Dataset:
+def matching(dataset: xr.Dataset, **values: Any) -> xr.Dataset:
     """The cells with these settings."""
     mask = np.ones(dataset.sizes["cell"], bool)
     for name, value in values.items():

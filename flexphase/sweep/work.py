@@ -57,17 +57,19 @@ def work(task: str) -> str:
             seed=chunk["seed"],
             metrics=metrics(**settings[0]),
             records=sweep["records"],
+            average=sweep["average"],
             engine=sweep["engine"],
             progress=note(ticks),
             checkpoint=kept,
         )
         if record.attrs["interrupted"]:
             raise KeyboardInterrupt
-        if not sweep["keep_params"]:
-            record = Record(
-                record.dataset.drop_vars([v for v in record.dataset if str(v).startswith("params")])
-            )
-        record.save(target)
+        # The run itself is in the plan of the folder; parameters only where they are wanted.
+        surplus = ("swept.", "data.") + (
+            () if sweep["keep_params"] else ("params", "averaged.params")
+        )
+        unwanted = [v for v in record.dataset if str(v).startswith(surplus)]
+        Record(record.dataset.drop_vars(unwanted)).save(target)
     for path in (kept, ticks):
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
