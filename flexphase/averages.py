@@ -47,7 +47,7 @@ class Mean(eqx.Module):
 
     def moments(self, total: int) -> np.ndarray:
         ticks = np.linspace(self.start * total, total, self.count + 1)[1:]
-        return np.unique(np.maximum(ticks.round().astype(np.int64), 1))
+        return np.unique(np.ceil(ticks - 1e-9).astype(np.int64))
 
     def rate(self, n: int) -> float:
         return 1 / n

@@ -63,7 +63,7 @@ def measuring(p: argparse.ArgumentParser, **given: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.learner not in METHODS and not Path(args.learner).exists():
         near = did_you_mean(args.learner, METHODS) or "."
-        raise ValueError(f"{args.learner!r} is neither the record of a run nor a method{near}")
+        raise ValueError(f"there is no record at {args.learner}, and no such method{near}")
     names = ("bias", "loss", "lane", "averaged", "seed", "lanes", "json")
     known = {name: getattr(args, name) for name in names}
     p = args.parser(prog=f"flexphase plan {args.learner}")
