@@ -21,6 +21,7 @@ from jax import Array
 
 from ..checks import above_zero, matrix, probability
 from ..core import Key, PyTree
+from . import rbm
 from .binary import bernoulli
 
 
@@ -88,6 +89,18 @@ class Precision(NamedTuple):
 def log_normal(params: Precision, x: Array) -> Array:
     """log f = -lambda |x|^2 / 2 + c."""
     return params.c - 0.5 * params.lam * (x @ x)
+
+
+class Machine(NamedTuple):
+    """Parameters of an RBM that knows its own normaliser."""
+
+    rbm: rbm.Params
+    c: Array
+
+
+def log_machine(params: Machine, v: Array) -> Array:
+    """log f = c - F(v), an RBM's log-likelihood where c = -log Z: learned without any sampling."""
+    return params.c - rbm.free_energy(params.rbm, v)
 
 
 class NCE(eqx.Module):
