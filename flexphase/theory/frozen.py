@@ -74,7 +74,8 @@ def check_params(run: Run, params: Any) -> None:
     if declares(run.process, "graded"):
         raise ValueError(
             "the theory is for phases of sign +1 and -1, and those of "
-            f"{type(run.process).__name__} are graded; measure the same run with Phases(Alternating(), Fixed(T))."
+            f"{type(run.process).__name__} are graded; measure the same run with "
+            "Phases(Alternating(), Fixed(T))."
         )
     like = jax.eval_shape(lambda: run.method.init(jax.random.key(0))[0])
     if jax.tree.structure(like) != jax.tree.structure(params) or any(
