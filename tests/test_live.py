@@ -419,6 +419,7 @@ def test_every_rule_selection_and_duration_runs(browser, html):
     assert shown.get_log("browser") == []
 
 
+@pytest.mark.slow
 def test_thirty_frames_a_second_at_ten_thousand_ticks(browser, html):
     """Two 16 x 16 machines. A busy computer gets five tries of two seconds."""
     shown = opened(browser, html, 1280)
