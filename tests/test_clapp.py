@@ -2,6 +2,7 @@
 the authors' rule, the pairs and the linear probe against counts and scikit-learn.
 """
 
+import json
 from importlib import import_module
 
 import jax
@@ -13,6 +14,7 @@ from on_jax import train
 from scipy.stats import chi2
 from sklearn.linear_model import Ridge
 
+from flexphase.cli import main
 from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import Pairs, Rows, cifar10, digits
 from flexphase.data.pairs import Pair
@@ -188,6 +190,25 @@ def test_cifar10_is_read_from_its_binary_files(tmp_path, monkeypatch):
     (place / module.TEST[0]).write_bytes(table.tobytes()[:-1])
     with pytest.raises(ValueError, match="not a whole file of CIFAR-10"):
         cifar10()
+
+
+def command(capsys, *words):
+    """Exit code, the object on standard output, what was said on standard error."""
+    code = main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out else None, err
+
+
+@pytest.mark.parametrize("name", ["clapp", "scff"])
+def test_the_command_line_learns_without_labels(name, capsys, tmp_path):
+    """The read-out of a network that was hardly trained, on test images; data without labels have
+    nothing to read out.
+    """
+    small = ["--hidden", 4, "--phases", 10, "--records", 1, "--json", "--out", tmp_path / "r"]
+    code, told, _ = command(capsys, "train", name, *small)
+    assert code == 0 and told["metric"] == "test_error" and 0.2 < told["final"]["mean"] < 0.9
+    code, _, err = command(capsys, "train", name, "--data", "bas")
+    assert code == 2 and "bas has none" in err
 
 
 @pytest.mark.parametrize(

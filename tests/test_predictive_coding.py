@@ -3,6 +3,7 @@ linear solver and scipy, its gradient against the closed form of a linear networ
 that jpc's notebook prints.
 """
 
+import json
 import os
 
 import jax
@@ -14,11 +15,13 @@ from on_jax import train
 from scipy.optimize import root
 
 from flexphase import estimators
+from flexphase.cli import main
 from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import Rows, digits, mnist
 from flexphase.methods.equilibrium_propagation import Accuracy
 from flexphase.methods.predictive_coding import Clamped, PredictiveCoding, energy
 from flexphase.phases import Fixed, Geometric
+from flexphase.record import Record
 from flexphase.replicas import Batches, Replicas
 from flexphase.rules import aol, isd
 from flexphase.theory.moments import moments
@@ -227,6 +230,30 @@ def test_the_accuracy_that_jpc_prints():
     record = train(run, phases=300, seeds=2, records=3, metrics={"accuracy": accuracy})
     measured = 100 * record["accuracy"].isel(record=slice(1, None)).values
     assert np.abs(measured - [93.31, 95.46, 95.90]).max() < 1
+
+
+def command(capsys, *words):
+    """Exit code, the object on standard output, what was said on standard error."""
+    code = main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out else None, err
+
+
+def test_the_command_line_trains_with_clamped_phases(capsys, tmp_path):
+    """Every phase is positive, for isd and for aol; pairs of phases are refused."""
+    small = ["--hidden", 4, "--length", 2, "--phases", 6, "--records", 1, "--json"]
+    for rule, updates in (("isd", 6), ("aol", 12)):
+        out = tmp_path / rule
+        code, told, _ = command(
+            capsys, "train", "predictive-coding", *small, "--rule", rule, "--out", out
+        )
+        assert code == 0 and told["updates"] == updates and told["metric"] == "test_error"
+        process = Record.load(out / "record.nc").config["run"]["process"]
+        assert process["class"] == "flexphase.methods.predictive_coding.Clamped"
+    code, _, err = command(capsys, "train", "predictive-coding", "--rule", "two-term")
+    assert code == 2 and "no negative term" in err
+    code, _, err = command(capsys, "train", "predictive-coding", "--data", "bas")
+    assert code == 2 and "bas has none" in err
 
 
 @pytest.mark.parametrize(
