@@ -16,8 +16,9 @@ from .core import (
     tick,
 )
 from .data import (
+    Held,
+    ImagePairs,
     LabelContrast,
-    Pairs,
     Rows,
     append_labels,
     bars_and_stripes,
@@ -49,7 +50,28 @@ from .methods.hopfield import Recall, Stored
 from .methods.nce import CoinNoise, GaussianNoise
 from .methods.predictive_coding import Clamped
 from .observers import PhaseStatistics, Trace
-from .phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
+from .phases import (
+    Alternating,
+    Bernoulli,
+    Blocks,
+    Empirical,
+    Fixed,
+    Gamma,
+    Geometric,
+    Homeostatic,
+    LogNormal,
+    Markov,
+    Matched,
+    Pairs,
+    Pauses,
+    Phases,
+    Recorded,
+    Sinusoidal,
+    Stretched,
+    Weibull,
+    schedule,
+    tape,
+)
 from .probe import LinearProbe
 from .record import Record
 from .replicas import Batches, Replicas
@@ -70,16 +92,31 @@ __all__ = [  # noqa: RUF022
     "append_labels",
     "Rows",
     "LabelContrast",
-    "Pairs",
+    "ImagePairs",
     "Batches",
+    "Held",
     # phases
+    "Phases",
     "Alternating",
     "Bernoulli",
     "Clamped",
+    "Markov",
+    "Pairs",
+    "Homeostatic",
+    "Blocks",
     "Fixed",
     "Geometric",
-    "Phases",
+    "Gamma",
+    "LogNormal",
+    "Weibull",
+    "Empirical",
+    "Matched",
+    "Recorded",
+    "Pauses",
+    "Sinusoidal",
+    "Stretched",
     "tape",
+    "schedule",
     # methods
     "RBM",
     "BoltzmannMachine",

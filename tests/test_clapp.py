@@ -16,8 +16,8 @@ from sklearn.linear_model import Ridge
 
 from flexphase.cli import main
 from flexphase.core import Optimiser, Run, init, tick
-from flexphase.data import Pairs, Rows, cifar10, digits
-from flexphase.data.pairs import Pair
+from flexphase.data import ImagePairs, Rows, cifar10, digits
+from flexphase.data.pairs import ImagePair
 from flexphase.methods import CLAPP, SelfContrastiveForwardForward
 from flexphase.methods.forward_forward import goodness, normalise, respond
 from flexphase.phases import tape
@@ -62,7 +62,7 @@ def test_the_local_rule_is_autodiff_of_the_losses(method, loss, sign, size):
     params = jax.tree.map(lambda p: size * p, params)
     silent, total = 0, 0.0
     for i in range(20):
-        x = Pair(*jax.random.uniform(jax.random.key(i), (2, 12)), row=jnp.int32(0))
+        x = ImagePair(*jax.random.uniform(jax.random.key(i), (2, 12)), row=jnp.int32(0))
         s = jnp.float32(sign)
         g = method.grad(params, method.step(jax.random.key(0), params, z, x, s), x, s)
         exact = jax.grad(loss)(params, x, sign)
@@ -78,7 +78,7 @@ def test_isd_at_one_half_is_the_random_single_phase_rule_at_twice_the_rate():
     The same phases and pairs, their gradient by autodiff and twice eta: equal parameters.
     """
     eta, phases = 0.02, 60
-    run = Run(METHOD, *isd(0.5, 1), Pairs(IMAGES), Optimiser(eta))
+    run = Run(METHOD, *isd(0.5, 1), ImagePairs(IMAGES), Optimiser(eta))
     start = init(run, jax.random.key(5))
     signs = np.asarray(tape(run.process, start.key, phases).sign)
     assert 15 < (signs > 0).sum() < 45
@@ -99,7 +99,7 @@ def test_pairs(paired):
     """A positive phase shows an image twice, a negative one two different images, each other one
     equally often (chi-square at 1e-4); `paired` keeps the image of the phase before.
     """
-    source = Pairs(IMAGES, paired)
+    source = ImagePairs(IMAGES, paired)
     keys = jax.random.split(jax.random.key(0), 8000)
     x = source.init(jax.random.key(1))
     same, other = (
@@ -119,7 +119,10 @@ def test_pairs(paired):
 def test_nothing_flows_back_from_the_layer_above():
     params, z = METHOD.init(jax.random.key(1))
     changed = (params[0], jax.tree.map(lambda p: -p, params[1]))
-    x, sign = Pair(jnp.asarray(IMAGES[0]), jnp.asarray(IMAGES[1]), jnp.int32(0)), jnp.float32(1)
+    x, sign = (
+        ImagePair(jnp.asarray(IMAGES[0]), jnp.asarray(IMAGES[1]), jnp.int32(0)),
+        jnp.float32(1),
+    )
     one, other = (
         METHOD.grad(p, METHOD.step(jax.random.key(0), p, z, x, sign), x, sign)
         for p in (params, changed)
@@ -159,7 +162,7 @@ def test_it_learns_features_of_digits_without_labels(method, eta, before):
     """
     images, labels = digits()
     probe = LinearProbe(method, images[:1437], labels[:1437], images[1437:], labels[1437:])
-    run = Run(method, *isd(0.5, 1), Pairs(images[:1437]), Optimiser(eta, optax.adam))
+    run = Run(method, *isd(0.5, 1), ImagePairs(images[:1437]), Optimiser(eta, optax.adam))
     record = train(run, phases=10_000, seeds=4, records=1, metrics={"error": probe})
     assert record["error"].isel(record=0).mean() == pytest.approx(before, abs=0.01)
     assert record.final().mean() < before - 0.03
@@ -217,7 +220,7 @@ def test_the_command_line_learns_without_labels(name, capsys, tmp_path):
         (lambda: CLAPP((32,)), "at least one layer"),
         (lambda: CLAPP((32, 0)), "a layer's size must be a whole number"),
         (lambda: SelfContrastiveForwardForward((64, 5), threshold=-1.0), "must be above 0"),
-        (lambda: Pairs(IMAGES[:1]), "at least 2 images"),
+        (lambda: ImagePairs(IMAGES[:1]), "at least 2 images"),
         (lambda: LinearProbe(Pixels(), IMAGES, [0] * 9, IMAGES, [10] * 9), "0 to 9"),
     ],
 )
@@ -229,9 +232,9 @@ def test_bad_settings_get_a_sentence(make, words):
 @pytest.mark.parametrize(
     ("method", "source", "words"),
     [
-        (CLAPP((5, 4)), Pairs(IMAGES), "12 pixels.*halves of 5"),
-        (GOOD, Pairs(IMAGES[:, :10]), "10 pixels.*asks for 12"),
-        (CLAPP((6, 4)), Rows(IMAGES), r"use Pairs\(images\)"),
+        (CLAPP((5, 4)), ImagePairs(IMAGES), "12 pixels.*halves of 5"),
+        (GOOD, ImagePairs(IMAGES[:, :10]), "10 pixels.*asks for 12"),
+        (CLAPP((6, 4)), Rows(IMAGES), r"use ImagePairs\(images\)"),
     ],
 )
 def test_stimuli_that_do_not_fit_get_a_sentence(method, source, words):

@@ -13,7 +13,7 @@ from on_jax import train
 from flexphase import estimators
 from flexphase.contract import check
 from flexphase.core import Optimiser, Phase, Run, init, tick
-from flexphase.data import LabelContrast, Pairs, Rows, bars_and_stripes
+from flexphase.data import ImagePairs, LabelContrast, Rows, bars_and_stripes
 from flexphase.estimators import Baseline, Weighted
 from flexphase.lanes import grid
 from flexphase.methods import (
@@ -83,8 +83,8 @@ METHODS = {
         NCE(log_normal, Precision(jnp.float32(1), jnp.float32(0)), GaussianNoise(np.ones(6))),
         Rows(IMAGES),
     ),
-    "clapp": (CLAPP((3, 5, 4)), Pairs(IMAGES)),
-    "self-contrastive": (SelfContrastiveForwardForward((6, 5, 4)), Pairs(IMAGES, paired=True)),
+    "clapp": (CLAPP((3, 5, 4)), ImagePairs(IMAGES)),
+    "self-contrastive": (SelfContrastiveForwardForward((6, 5, 4)), ImagePairs(IMAGES, paired=True)),
     "helmholtz": (HelmholtzMachine(4, 3), BINARY),
     "hopfield": (Hopfield(4, dream=0.7), Rows(2 * PATTERNS - 1)),
 }

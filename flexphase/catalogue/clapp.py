@@ -35,20 +35,20 @@ def probes(method: Any, data: Input) -> dict[str, Any]:
 
 
 def build_clapp(args: argparse.Namespace, data: Input) -> Task:
-    from ..data import Pairs
+    from ..data import ImagePairs
     from ..methods import CLAPP
 
     method = CLAPP((data.images.shape[1] // 2, *args.hidden))
-    run = make_run(args, method, Pairs(data.images, is_paired(args)))
+    run = make_run(args, method, ImagePairs(data.images, is_paired(args)))
     return Task(run, probes(method, data))
 
 
 def build_scff(args: argparse.Namespace, data: Input) -> Task:
-    from ..data import Pairs
+    from ..data import ImagePairs
     from ..methods import SelfContrastiveForwardForward
 
     method = SelfContrastiveForwardForward((data.images.shape[1], *args.hidden), args.threshold)
-    run = make_run(args, method, Pairs(data.images, is_paired(args)))
+    run = make_run(args, method, ImagePairs(data.images, is_paired(args)))
     return Task(run, probes(method, data))
 
 

@@ -2,7 +2,7 @@
 from pairs that do not.
 
 A stimulus is a pair of images: twice the same one in a positive phase, two different ones in a
-negative phase (`Pairs`).
+negative phase (`ImagePairs`).
 
 CLAPP (Illing, Ventura, Bellec and Gerstner 2021): a layer answers the lower half of the image with
 h = relu(y W), the upper half of the other one, its context, with k, and predicts one from the
@@ -59,7 +59,7 @@ def halves(images: Array) -> tuple[Array, Array]:
 class CLAPP(eqx.Module):
     """Layers of `sizes` units; the first size is half an image. One tick is one pass.
 
-    Run(CLAPP((32, 100)), *isd(0.5, 1), Pairs(images), Optimiser(0.01))
+    Run(CLAPP((32, 100)), *isd(0.5, 1), ImagePairs(images), Optimiser(0.01))
     """
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
@@ -170,6 +170,6 @@ def check_sizes(sizes: tuple[int, ...]) -> None:
 
 def check_pairs(x: Any, pixels: int, asked: str) -> None:
     if not {"image", "context"} <= {*getattr(x, "_fields", ())}:
-        raise ValueError("this method learns from pairs of images; use Pairs(images).")
+        raise ValueError("this method learns from pairs of images; use ImagePairs(images).")
     if x.image.shape[1] != pixels:
         raise ValueError(f"images have {x.image.shape[1]} pixels, but {asked}; make them agree.")
