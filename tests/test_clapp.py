@@ -2,6 +2,7 @@
 the authors' rule, the pairs and the linear probe against counts and scikit-learn.
 """
 
+import json
 from importlib import import_module
 
 import jax
@@ -13,9 +14,10 @@ from on_jax import train
 from scipy.stats import chi2
 from sklearn.linear_model import Ridge
 
+from flexphase.cli import main
 from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import ImagePairs, Rows, cifar10, digits
-from flexphase.data.pairs import Pair
+from flexphase.data.pairs import ImagePair
 from flexphase.methods import CLAPP, SelfContrastiveForwardForward
 from flexphase.methods.forward_forward import goodness, normalise, respond
 from flexphase.phases import tape
@@ -60,7 +62,7 @@ def test_the_local_rule_is_autodiff_of_the_losses(method, loss, sign, size):
     params = jax.tree.map(lambda p: size * p, params)
     silent, total = 0, 0.0
     for i in range(20):
-        x = Pair(*jax.random.uniform(jax.random.key(i), (2, 12)), row=jnp.int32(0))
+        x = ImagePair(*jax.random.uniform(jax.random.key(i), (2, 12)), row=jnp.int32(0))
         s = jnp.float32(sign)
         g = method.grad(params, method.step(jax.random.key(0), params, z, x, s), x, s)
         exact = jax.grad(loss)(params, x, sign)
@@ -117,7 +119,10 @@ def test_pairs(paired):
 def test_nothing_flows_back_from_the_layer_above():
     params, z = METHOD.init(jax.random.key(1))
     changed = (params[0], jax.tree.map(lambda p: -p, params[1]))
-    x, sign = Pair(jnp.asarray(IMAGES[0]), jnp.asarray(IMAGES[1]), jnp.int32(0)), jnp.float32(1)
+    x, sign = (
+        ImagePair(jnp.asarray(IMAGES[0]), jnp.asarray(IMAGES[1]), jnp.int32(0)),
+        jnp.float32(1),
+    )
     one, other = (
         METHOD.grad(p, METHOD.step(jax.random.key(0), p, z, x, sign), x, sign)
         for p in (params, changed)
@@ -188,6 +193,25 @@ def test_cifar10_is_read_from_its_binary_files(tmp_path, monkeypatch):
     (place / module.TEST[0]).write_bytes(table.tobytes()[:-1])
     with pytest.raises(ValueError, match="not a whole file of CIFAR-10"):
         cifar10()
+
+
+def command(capsys, *words):
+    """Exit code, the object on standard output, what was said on standard error."""
+    code = main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out else None, err
+
+
+@pytest.mark.parametrize("name", ["clapp", "scff"])
+def test_the_command_line_learns_without_labels(name, capsys, tmp_path):
+    """The read-out of a network that was hardly trained, on test images; data without labels have
+    nothing to read out.
+    """
+    small = ["--hidden", 4, "--phases", 10, "--records", 1, "--json", "--out", tmp_path / "r"]
+    code, told, _ = command(capsys, "train", name, *small)
+    assert code == 0 and told["metric"] == "test_error" and 0.2 < told["final"]["mean"] < 0.9
+    code, _, err = command(capsys, "train", name, "--data", "bas")
+    assert code == 2 and "bas has none" in err
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ against a sum over all states, and what importance weights are where two terms s
 """
 
 import itertools
+import json
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ import pytest
 from on_jax import train
 from scipy.stats import chi2
 
+from flexphase.cli import main
 from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import Rows, bars_and_stripes
 from flexphase.estimators import Weighted
@@ -144,6 +146,26 @@ def test_it_learns_bars_and_stripes(rule, eta):
     record = train(run, phases=12_000, seeds=4, records=1, metrics={"nll": HelmholtzNLL(data)})
     assert np.abs(record["nll"].isel(record=0) - 356).max() < 4
     assert 108.131 < record.final().mean() < 165
+
+
+def command(capsys, *words):
+    """Exit code, the object on standard output, what was said on standard error."""
+    code = main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out else None, err
+
+
+def test_the_command_line_trains_and_dreams(capsys, tmp_path):
+    folder = tmp_path / "r"
+    small = ["--data", "bas:2", "--hidden", 2, "--phases", 20, "--records", 1, "--json"]
+    code, told, _ = command(capsys, "train", "helmholtz", *small, "--out", folder)
+    assert code == 0 and told["metric"] == "nll" and 0 < told["final"]["mean"] < 40
+    assert command(capsys, "sample", folder, "--rows", 9)[0] == 0
+    dreams = np.load(folder / "samples.npy")
+    assert dreams.reshape(9, -1).shape == (9, 4) and set(np.unique(dreams)) <= {0, 1}
+    assert "no pixel can be held" in command(capsys, "sample", folder, "--clamp", "top")[2]
+    code, _, err = command(capsys, "train", "helmholtz", "--hidden", 30)
+    assert code == 2 and "take 16 or fewer" in err
 
 
 @pytest.mark.parametrize(

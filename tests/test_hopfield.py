@@ -3,6 +3,7 @@ the energy, Hebb's rule and the projector in closed form, and capacity against l
 """
 
 import itertools
+import json
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from on_jax import train
 
+from flexphase.cli import main
 from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import Rows, bars_and_stripes
 from flexphase.estimators import Weighted
@@ -138,6 +140,19 @@ def test_dreams_take_capacity_towards_the_projector():
     assert float(Recall(x)(hebb(x))) < 0.5
     assert float(Recall(x, flipped=0.0)(projector(x))) == 1
     assert float(Recall(x)(Weights(jnp.zeros((64, 64))))) == pytest.approx(1 - 12 / 64)
+
+
+def command(capsys, *words):
+    """Exit code, the object on standard output, what was said on standard error."""
+    code = main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out else None, err
+
+
+def test_the_command_line_stores_digits(capsys, tmp_path):
+    words = ["--patterns", 3, "--phases", 2000, "--records", 1, "--json", "--out", tmp_path / "r"]
+    code, told, _ = command(capsys, "train", "hopfield", *words)
+    assert code == 0 and told["metric"] == "stored" and told["final"]["mean"] == 1
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ The example throughout: exp(-lambda x^2 / 2 + c), truth lambda = 1, noise N(0, s
 likelihood has n Var(lambda) = 2.
 """
 
+import json
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -17,9 +19,11 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
+from flexphase.cli import main
 from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import Rows
 from flexphase.methods.nce import NCE, CoinNoise, GaussianNoise, Precision, log_normal
+from flexphase.record import Record
 from flexphase.rules import isd
 from flexphase.theory.moments import moments
 from flexphase.theory.variance import best_b
@@ -290,6 +294,28 @@ def test_it_learns_a_precision_and_its_own_normaliser():
     record = train(run, phases=10_000, seeds=4, records=1, metrics=metrics)
     assert np.abs(record.final("lam") - 0.25).max() < 0.05
     assert np.abs(record.final("c") + 1.612).max() < 0.15
+
+
+def command(capsys, *words):
+    """Exit code, the object on standard output, what was said on standard error."""
+    code = main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out else None, err
+
+
+def test_the_command_line_trains_a_machine_with_its_normaliser(capsys, tmp_path):
+    """nu = (1 - b)/b unless it is given; log Z begins as that of a machine without weights."""
+    small = ["--data", "bas:2", "--hidden", 2, "--phases", 20, "--records", 1, "--json"]
+    code, told, _ = command(capsys, "train", "nce", *small, "--b", 0.2, "--out", tmp_path / "r")
+    record = Record.load(tmp_path / "r" / "record.nc")
+    assert (
+        code == 0
+        and told["metric"] == "nll"
+        and record.config["run"]["method"]["nu"] == {"float32": 4.0}
+    )
+    assert float(record["log_z_error"][0, 0]) == pytest.approx(0, abs=0.02)
+    code, _, err = command(capsys, "train", "nce", "--data", "digits", "--hidden", 30)
+    assert code == 2 and "--hidden 20 or fewer" in err
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ linear solver and scipy, its gradient against the closed form of a linear networ
 that jpc's notebook prints.
 """
 
+import json
 import os
 
 import jax
@@ -14,11 +15,13 @@ from on_jax import train
 from scipy.optimize import root
 
 from flexphase import estimators
+from flexphase.cli import main
 from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import Rows, digits, mnist
 from flexphase.methods.equilibrium_propagation import Accuracy
 from flexphase.methods.predictive_coding import Clamped, PredictiveCoding, energy
-from flexphase.phases import Fixed, Geometric
+from flexphase.phases import Fixed, Geometric, Phases
+from flexphase.record import Record
 from flexphase.replicas import Batches, Replicas
 from flexphase.rules import aol, isd
 from flexphase.theory.moments import moments
@@ -149,7 +152,7 @@ def test_clamped_phases_are_all_positive_with_weight_one():
     """
     pc, _, _, x = problem(jnp.tanh)
     source = Rows((np.asarray(x[0])[None], np.asarray(x[1])[None]))
-    run = Run(pc, Clamped(Fixed(3)), estimators.isd, source, Optimiser(0.1))
+    run = Run(pc, Phases(Clamped(), Fixed(3)), estimators.isd, source, Optimiser(0.1))
     s = init(run, jax.random.key(2))
     start, key, sign = s.params, jax.random.key(0), jnp.float32(1)
     z = settle(pc, start, pc.enter(key, start, s.z, x, sign), x, 3)
@@ -173,7 +176,7 @@ def test_clamped_phases_are_all_positive_with_weight_one():
 
 def test_clamped_phases_of_random_length():
     """Geometric with mean 4: 20,000 lengths, by z-score with the exact variance tau (tau - 1)."""
-    process = Clamped(Geometric(2.0)).with_length(4.0)
+    process = Phases(Clamped(), Geometric(2.0)).with_length(4.0)
     keys = jax.random.split(jax.random.key(0), 20_000)
     phase, _ = jax.vmap(lambda k: process.step(k, jnp.int32(0), ()))(keys)
     assert (phase.sign == 1).all() and (phase.prob == 1).all() and (phase.length == 4).all()
@@ -190,8 +193,8 @@ def test_learns_handwritten_digits(rule):
     pc = PredictiveCoding((64, 32, 10))
     source = Rows((images[:1437], np.eye(10, dtype=np.float32)[labels[:1437]]))
     process, estimator = {
-        "clamped": (Clamped(Fixed(5)), estimators.isd),
-        "incremental": (Clamped(Fixed(5)), estimators.always_on),
+        "clamped": (Phases(Clamped(), Fixed(5)), estimators.isd),
+        "incremental": (Phases(Clamped(), Fixed(5)), estimators.always_on),
         "with negative phases": aol(0.5, 5),
     }[rule]
     eta, phases = (0.02, 6000) if rule == "with negative phases" else (0.04, 3000)
@@ -218,7 +221,7 @@ def test_the_accuracy_that_jpc_prints():
     pc = PredictiveCoding((784, 300, 300, 10), dt=0.5)
     run = Run(
         Replicas(pc, 64),
-        Clamped(Fixed(5)),
+        Phases(Clamped(), Fixed(5)),
         estimators.isd,
         Batches(Rows((standard[0], targets)), 64),
         Optimiser(0.001, optax.adam),
@@ -227,6 +230,30 @@ def test_the_accuracy_that_jpc_prints():
     record = train(run, phases=300, seeds=2, records=3, metrics={"accuracy": accuracy})
     measured = 100 * record["accuracy"].isel(record=slice(1, None)).values
     assert np.abs(measured - [93.31, 95.46, 95.90]).max() < 1
+
+
+def command(capsys, *words):
+    """Exit code, the object on standard output, what was said on standard error."""
+    code = main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out else None, err
+
+
+def test_the_command_line_trains_with_clamped_phases(capsys, tmp_path):
+    """Every phase is positive, for isd and for aol; pairs of phases are refused."""
+    small = ["--hidden", 4, "--length", 2, "--phases", 6, "--records", 1, "--json"]
+    for rule, updates in (("isd", 6), ("aol", 12)):
+        out = tmp_path / rule
+        code, told, _ = command(
+            capsys, "train", "predictive-coding", *small, "--rule", rule, "--out", out
+        )
+        assert code == 0 and told["updates"] == updates and told["metric"] == "test_error"
+        process = Record.load(out / "record.nc").config["run"]["process"]
+        assert process["selection"]["class"] == "flexphase.methods.predictive_coding.Clamped"
+    code, _, err = command(capsys, "train", "predictive-coding", "--rule", "two-term")
+    assert code == 2 and "no negative term" in err
+    code, _, err = command(capsys, "train", "predictive-coding", "--data", "bas")
+    assert code == 2 and "bas has none" in err
 
 
 @pytest.mark.parametrize(
@@ -251,6 +278,7 @@ def test_bad_settings_get_a_sentence(make, words):
     ],
 )
 def test_stimuli_that_do_not_fit_get_a_sentence(data, words):
-    run = Run(PredictiveCoding(SIZES), Clamped(Fixed(2)), estimators.isd, Rows(data), Optimiser(1))
+    process = Phases(Clamped(), Fixed(2))
+    run = Run(PredictiveCoding(SIZES), process, estimators.isd, Rows(data), Optimiser(1))
     with pytest.raises(ValueError, match=words):
         train(run, ticks=2)

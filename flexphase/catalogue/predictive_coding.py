@@ -22,6 +22,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     from ..methods import PredictiveCoding
     from ..methods.equilibrium_propagation import Accuracy
     from ..methods.predictive_coding import Clamped
+    from ..phases import Phases
 
     if is_paired(args):
         raise ValueError(
@@ -31,7 +32,8 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     targets, mean, sd = one_hot(data), data.images.mean(), data.images.std()
     method: Any = PredictiveCoding((data.images.shape[1], *args.hidden, data.classes), args.dt)
     run = make_run(args, method, Rows(((data.images - mean) / sd, targets)))
-    run = run._replace(process=Clamped(run.process.positive))  # type: ignore[attr-defined]
+    process: Any = run.process
+    run = run._replace(process=Phases(Clamped(), process.positive))
     wrong = lambda x, labels: Wrong(Accuracy(method, (x - mean) / sd, labels))  # noqa: E731
     return Task(run, errors(data, wrong))
 

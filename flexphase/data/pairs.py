@@ -1,4 +1,4 @@
-"""Pairs of images that belong together, or not: stimuli for learning without labels."""
+"""ImagePairs of images that belong together, or not: stimuli for learning without labels."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from ..core import Key
 from .sources import random_row
 
 
-class Pair(NamedTuple):
+class ImagePair(NamedTuple):
     """Two images that are shown together."""
 
     image: Array
@@ -35,16 +35,16 @@ class ImagePairs(eqx.Module):
             raise ValueError("pairs of different images need at least 2 images.")
 
     @property
-    def stimuli(self) -> Pair:
-        return Pair(self.images, self.images, jnp.arange(len(self.images)))
+    def stimuli(self) -> ImagePair:
+        return ImagePair(self.images, self.images, jnp.arange(len(self.images)))
 
-    def init(self, key: Key) -> Pair:
+    def init(self, key: Key) -> ImagePair:
         row = random_row(key, len(self.images))
-        return Pair(self.images[row], self.images[row], row)
+        return ImagePair(self.images[row], self.images[row], row)
 
-    def __call__(self, key: Key, sign: Array, x: Pair) -> Pair:
+    def __call__(self, key: Key, sign: Array, x: ImagePair) -> ImagePair:
         k_row, k_other = jax.random.split(key)
         rows = len(self.images)
         row = jnp.where((sign < 0) & self.paired, x.row, random_row(k_row, rows))
         other = jnp.where(sign > 0, row, (row + 1 + random_row(k_other, rows - 1)) % rows)
-        return Pair(self.images[row], self.images[other], row)
+        return ImagePair(self.images[row], self.images[other], row)

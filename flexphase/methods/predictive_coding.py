@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..checks import above_zero, count, matrix
-from ..core import Key, Phase
+from ..core import Key
 from .equilibrium_propagation import Layer, Params, States
 
 
@@ -41,11 +41,11 @@ class PredictiveCoding(eqx.Module):
 
     A phase begins at the feed-forward pass. Each step moves the activities by -dt dF/dz.
 
-        Run(PredictiveCoding((784, 300, 300, 10)), Clamped(Fixed(20)), isd, source, Optimiser(0.01))
+        process = Phases(Clamped(), Fixed(5))
+        Run(PredictiveCoding((64, 32, 10)), process, estimators.isd, source, Optimiser(0.04))
 
-    is predictive coding as it is usually written; with `always_on` in place of the estimator isd,
-    weights and activities move together, which is incremental predictive coding (Salvatori et al.
-    2024).
+    is predictive coding as it is usually written; with `always_on` in place of `estimators.isd`
+    weights and activities move together: incremental predictive coding (Salvatori et al. 2024).
     """
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
@@ -132,26 +132,15 @@ class PredictiveCoding(eqx.Module):
 
 
 class Clamped(eqx.Module):
-    """Every phase is positive, as long as `duration` says: for learners with one equilibrium.
-
-    Its probability is 1, so the importance weight is too; there is no b to choose.
+    """A selection of phases that are all positive, for learners with one equilibrium:
+    `Phases(Clamped(), Fixed(20))`. b is 1, and so is every importance weight.
     """
 
-    duration: Any
-    alternates: bool = eqx.field(static=True, default=False)
     b: float = eqx.field(static=True, default=1.0)
-
-    @property
-    def mean_length(self) -> Array:
-        return self.duration.mean
-
-    def with_length(self, tau: Any) -> "Clamped":
-        """The same with phases of mean length tau."""
-        return Clamped(type(self.duration)(tau))
+    alternates: bool = eqx.field(static=True, default=False)
 
     def init(self, key: Key) -> tuple[()]:
         return ()
 
-    def step(self, key: Key, n: Array, state: tuple[()]) -> tuple[Phase, tuple[()]]:
-        one, ticks = jnp.float32(1), self.duration.draw(jax.random.uniform(key))
-        return Phase(one, one, jnp.asarray(self.mean_length, jnp.float32), ticks, ticks), state
+    def sign(self, u: Array, n: Array, state: tuple[()] = ()) -> tuple[Array, tuple[()]]:
+        return jnp.ones_like(u), ()
