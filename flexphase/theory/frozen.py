@@ -73,7 +73,7 @@ def check_params(run: Run, params: Any) -> None:
     """Refuse parameters that do not fit this run's method, or are not finite, and graded phases."""
     if declares(run.process, "graded"):
         raise ValueError(
-            f"the theory is for phases of sign +1 and -1, and those of {type(run.process).__name__} "
+            f"the theory is for signs of +1 and -1, and those of {type(run.process).__name__} "
             "are graded; measure the same run with Phases(Alternating(), Fixed(T))."
         )
     like = jax.eval_shape(lambda: run.method.init(jax.random.key(0))[0])
