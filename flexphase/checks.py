@@ -81,6 +81,14 @@ def above_zero(value: Any, what: str, most: float = np.inf) -> Array:
     return jnp.asarray(value, jnp.float32)
 
 
+def from_zero(value: Any, what: str) -> Array:
+    """A number that is not negative."""
+    array = _number(value, what)
+    if array is not None and np.any(array < 0):
+        raise ValueError(f"{what} must be at least 0, not {value!r}.")
+    return jnp.asarray(value, jnp.float32)
+
+
 def at_least_one(value: Any, what: str) -> Array:
     """A mean of whole numbers from 1 on."""
     array = _number(value, what)

@@ -89,6 +89,21 @@ class RuleEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PhaseEntry:
+    """A selection as `--select NAME`, or a duration as `--duration NAME`, offers it.
+
+    `label` is what a legend shows, with the options in braces. `takes` are the options that it
+    uses beside --length, `needs` the one that has no default. `build(args)` makes it.
+    """
+
+    name: str
+    label: str
+    build: Callable[[argparse.Namespace], Any]
+    takes: tuple[str, ...] = ()
+    needs: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class DatasetEntry:
     """A dataset as `--data NAME` offers it.
 

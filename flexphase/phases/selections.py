@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import above_zero, probability, stay, whole_count
+from ..checks import from_zero, probability, stay, whole_count
 from ..core import Key
 
 
@@ -92,8 +92,7 @@ class Markov(eqx.Module):
 class Pairs(eqx.Module):
     """A positive and a negative phase in random order, then the next pair.
 
-    No more than two phases of a sign come in a row; the same law as Homeostatic(0.5, kappa=1).
-    Remembers the last sign.
+    No more than two phases of a sign come in a row. Remembers the last sign.
     """
 
     alternates: bool = eqx.field(static=True, default=False)
@@ -110,24 +109,25 @@ class Pairs(eqx.Module):
 class Homeostatic(eqx.Module):
     """The chance of a positive phase falls with the running imbalance of the two signs.
 
-    p = b - kappa D within [0, 1], where D = (positive phases so far) - b (phases so far). D stays
-    bounded, so that the share of positive phases is b with an error of order 1/n, not 1/sqrt(n):
-    its variance is b (1 - b) / (2 kappa), as long as p does not meet 0 or 1. Remembers D.
+    P(positive) = sigmoid(logit(b) - kappa D), where D = (positive phases so far) - b (phases so
+    far). D stays bounded, so that the share of positive phases is b with an error of order 1/n and
+    not 1/sqrt(n). Remembers D.
 
     Args:
         b: share of positive phases, strictly between 0 and 1.
-        kappa: above 0, at most 1. Near 0 it is `Bernoulli(b)`, at 1 and b = 1/2 it is `Pairs()`.
+        kappa: how strongly an imbalance is corrected, at least 0. At 0 it is `Bernoulli(b)`; with
+            b = 1/2 and a large kappa it is `Pairs()`.
     """
 
     b: Array = eqx.field(converter=probability)
-    kappa: Array = eqx.field(converter=lambda k: above_zero(k, "kappa, the pull to balance,", 1))
+    kappa: Array = eqx.field(converter=lambda k: from_zero(k, "kappa, the pull to balance,"))
     alternates: bool = eqx.field(static=True, default=False)
 
     def init(self, key: Key) -> Array:
         return jnp.float32(0)
 
     def sign(self, u: Array, n: Array, state: Array) -> tuple[Array, Array]:
-        positive = u < self.b - self.kappa * state
+        positive = u < jax.nn.sigmoid(jax.scipy.special.logit(self.b) - self.kappa * state)
         return jnp.where(positive, 1.0, -1.0), state + positive - self.b
 
 
