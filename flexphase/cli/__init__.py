@@ -15,7 +15,10 @@ from typing import Any, NoReturn
 from .. import __version__, exact_lanes
 from ..catalogue.arguments import did_you_mean
 
-COMMANDS = ("train", "phases", "sample", "plot", "data", "theory", "plan", "reproduce", "live")
+COMMANDS = (
+    *("train", "phases", "sample", "plot", "data", "theory", "plan", "reproduce", "study"),
+    "live",
+)
 #: Errors that a user can act on.
 ADVICE = (ValueError, OSError, MemoryError, OverflowError, ImportError)
 

@@ -107,7 +107,7 @@ class PanelChart {
           bind: { dblclick: () => () => this.build() },
         },
         scales: { x: this.scale("x"), y: this.scale("y") },
-        axes: [this.axis(32), { ...this.axis(52), label: this.panel.y, labelSize: 18 }],
+        axes: [this.named(this.axis(32)), { ...this.axis(52), label: this.panel.y, labelSize: 18 }],
         series: [{}, ...(curves.length ? curves : [{}])],
         bands,
         padding: [10, 14, 0, 0],
@@ -129,8 +129,9 @@ class PanelChart {
     const stroke = css(`--c${colour}`);
     const end = { stroke: "transparent", width: 0, points: { show: false } };
     const paths = kind === "steps" ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear();
-    const points = { show: kind === "points", size: 7, fill: stroke };
-    return [{ stroke, width: 1.8, dash: DASH[line], paths, points }, end, end];
+    const points = { show: kind === "points" || kind === "dots", size: 7, fill: stroke };
+    const width = kind === "dots" ? 0 : 1.8;
+    return [{ stroke, width, dash: DASH[line], paths, points }, end, end];
   }
 
   scale(axis) {
@@ -163,6 +164,14 @@ class PanelChart {
     return { stroke: css("--text"), grid, ticks: grid, values, size, font, labelFont: font };
   }
 
+  /** The x axis with names in place of numbers, where the panel has them. */
+  named(axis) {
+    const { names } = this.panel;
+    if (!names.length) return axis;
+    const values = (_, splits) => splits.map((v) => names[v] ?? "");
+    return { ...axis, splits: () => names.map((_, i) => i), values, size: 46 };
+  }
+
   /** Stretches of x with a grey ground. */
   shades(u) {
     const { left, top, width, height } = u.bbox;
@@ -185,7 +194,7 @@ class PanelChart {
       ctx.strokeStyle = ctx.fillStyle = css(`--c${s.colour}`);
       ctx.lineWidth = 1.5 * devicePixelRatio;
       ctx.beginPath();
-      if (s.kind === "points" && s.sd) {
+      if ((s.kind === "points" || s.kind === "dots") && s.sd) {
         const [x, high, low] = [u.data[0], u.data[3 * k + 2], u.data[3 * k + 3]];
         x.forEach((v, i) => {
           if (high[i] == null) return;
