@@ -51,6 +51,15 @@ class ForwardForwardError(OverLanes):
         return np.where(np.isfinite(scores).all((1, 2)), wrong.mean(-1), np.nan)
 
 
+class Wrong(eqx.Module):
+    """1 - accuracy, where `accuracy` is a metric such as `equilibrium_propagation.Accuracy`."""
+
+    accuracy: Any
+
+    def __call__(self, params: Any) -> Array:
+        return 1 - self.accuracy(params)
+
+
 @eqx.filter_jit
 def jax_scores(params: forward_forward.Params, images: Array, classes: int) -> Array:
     """`label_scores` lane by lane and in pieces, for (rows, classes, units) is large."""

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from flexphase import NLL, RBM, Optimiser, Record, Rows, Run, bars_and_stripes, cd, train
+from flexphase.catalogue import METHODS
 from flexphase.cli import main, parser
-from flexphase.cli.train import METHODS
 
 KEYS = [
     "method",

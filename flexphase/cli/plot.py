@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from .common import say, show
-from .records import load, unused
+from .records import load, picture_of, unused
 
 
 def add(subparsers: Any) -> None:
@@ -56,10 +56,7 @@ def run(args: argparse.Namespace) -> None:
     if args.fields:
         if len(kept) > 1:
             raise ValueError("--fields draws one run; give one.")
-        shape = kept[0].record.attrs.get("picture")
-        ax = plot.receptive_fields(
-            kept[0].record, shape=None if shape is None else (int(shape[0]), int(shape[1]))
-        )
+        ax = plot.receptive_fields(kept[0].record, shape=picture_of(kept[0].record))
     else:
         ax = plot.curves(
             {name: k.record for name, k in zip(names, kept, strict=True)}, args.metric, args.x

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .options import defaults
+
 
 class Kept(NamedTuple):
     """A record and where it lies."""
@@ -13,15 +15,17 @@ class Kept(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that `flexphase train` was given."""
+        """The options that `flexphase train` was given; what a record of an earlier version does
+        not say is at its default.
+        """
         if "options" not in self.record.attrs:
             raise ValueError(
                 f"the record in {self.folder} was not made by flexphase train, so the data that it "
                 "learned are not known."
             )
         try:
-            options = json.loads(self.record.attrs["options"])
-            return {name: options[name] for name in ("method", "data", "side")} | options
+            given = json.loads(self.record.attrs["options"])
+            return defaults(given["method"]) | given
         except (ValueError, KeyError, TypeError):
             raise ValueError(
                 f"the options in the record in {self.folder} are damaged; train again."
@@ -46,6 +50,36 @@ def load(path: str | Path) -> Kept:
         )
         raise ValueError(f"the folder {path} {state}.")
     return Kept(Record.load(file), file.parent)
+
+
+def params_of(record: Any, method: Any, lane: int) -> Any:
+    """The final parameters of one lane, in the form that the method gives them."""
+    import jax
+    import jax.numpy as jnp
+
+    lanes = record["diverged_at"]
+    if lane >= lanes.size:
+        raise ValueError(
+            f"the run has {lanes.size} trained networks, numbered from 0; there is no {lane}."
+        )
+    like = jax.eval_shape(lambda: method.init(jax.random.key(0))[0])
+    kept = record.params
+
+    def leaf(path: Any, shape: Any) -> Any:
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        if name not in kept or kept[name].shape[lanes.ndim :] != shape.shape:
+            raise ValueError(
+                "the parameters in this record do not fit the method that its options describe."
+            )
+        return jnp.asarray(kept[name].reshape(lanes.size, *shape.shape)[lane])
+
+    return jax.tree_util.tree_map_with_path(leaf, like)
+
+
+def picture_of(record: Any) -> tuple[int, int] | None:
+    """Height and width of a picture of the data, where the record says them."""
+    shape = record.attrs.get("picture")
+    return None if shape is None else (int(shape[0]), int(shape[1]))
 
 
 def unused(path: str | Path, force: bool, named: bool = True) -> Path:

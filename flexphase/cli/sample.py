@@ -1,10 +1,14 @@
 """flexphase sample RUN: what a trained Boltzmann machine has learned, as pictures."""
 
 import argparse
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .common import count, say, seed, show, whole
-from .records import Kept, load, unused
+from ..catalogue import METHODS
+from ..catalogue.arguments import count, seed, whole
+from .common import say, show
+from .records import Kept, load, params_of, picture_of, unused
+from .train import task_of
 
 HALVES = ("top", "bottom", "left", "right")
 
@@ -51,6 +55,7 @@ def add(subparsers: Any) -> None:
 class Trained(NamedTuple):
     """A machine rebuilt from its record."""
 
+    draw: Callable[..., Any]  # MethodEntry.sample
     method: Any
     params: Any
     shape: tuple[int, int]
@@ -58,43 +63,24 @@ class Trained(NamedTuple):
 
 
 def rebuild(record: Any, lane: int) -> Trained:
-    from ..methods import RBM, BoltzmannMachine
-    from ..methods.boltzmann import Couplings
-    from ..methods.rbm import Params
+    """The machine of one lane, from a record that was made by the command line or in Python."""
+    from .. import methods
     from ..plot import picture_shape
 
     about = record.config["run"]["method"]
-    kinds = {"RBM": (RBM, Params), "BoltzmannMachine": (BoltzmannMachine, Couplings)}
-    if about.get("kind") not in kinds:
-        raise ValueError(
-            f"a {about.get('kind', 'learner of an unknown kind')} has no samples; give the run of "
-            "an rbm or a boltzmann machine."
-        )
-    make, form = kinds[about["kind"]]
-    lanes = int(record["diverged_at"].size)
-    if lane >= lanes:
-        raise ValueError(
-            f"the run has {lanes} trained networks, numbered from 0; there is no {lane}."
-        )
+    kind = about.get("kind", "learner of an unknown kind")
+    sampled = {entry.kind: entry for entry in METHODS.values() if entry.sample}
+    draw = sampled[kind].sample if kind in sampled else None
+    if draw is None:
+        names = " or ".join(entry.name for entry in sampled.values())
+        raise ValueError(f"a {kind} has no samples; give the run of a machine that has: {names}.")
+    method = getattr(methods, kind)(about["visible"], about["hidden"])
+    params = params_of(record, method, lane)
     if int(record["diverged_at"].values.flat[lane]) >= 0:
         raise ValueError(f"network {lane} of this run diverged; choose another --lane.")
-    dims = record["diverged_at"].ndim
-    params = form(
-        **{
-            name: value.reshape(lanes, *value.shape[dims:])[lane]
-            for name, value in record.params.items()
-        }
-    )
     classes = int(record.attrs.get("classes", 0))
-    shape = record.attrs.get("picture")
-    return Trained(
-        make(about["visible"], about["hidden"]),
-        params,
-        picture_shape(
-            about["visible"] - classes, None if shape is None else (int(shape[0]), int(shape[1]))
-        ),
-        classes,
-    )
+    shape = picture_shape(about["visible"] - classes, picture_of(record))
+    return Trained(draw, method, params, shape, classes)
 
 
 def held(args: argparse.Namespace, run: Kept, trained: Trained) -> tuple[Any, Any]:
@@ -122,11 +108,8 @@ def held(args: argparse.Namespace, run: Kept, trained: Trained) -> tuple[Any, An
         x[np.arange(args.rows), pixels + labels], mask[pixels:] = 1, True
         return x, mask
     if args.clamp:
-        from .inputs import load as load_data
-        from .learners import zeros_and_ones
-
-        options = argparse.Namespace(**run.options)
-        rows = zeros_and_ones(options, load_data(options.data, options.side).images)
+        source = task_of(argparse.Namespace(**run.options)).run.source
+        rows = np.asarray(source.stimuli)[:, :pixels]
         height, width = trained.shape
         down, across = np.divmod(np.arange(pixels), width)
         half = {
@@ -146,7 +129,6 @@ def run(args: argparse.Namespace) -> None:
     import numpy as np
 
     from .. import plot
-    from ..methods.binary import sample
     from ..record import replacing
 
     run = load(args.run)
@@ -159,7 +141,7 @@ def run(args: argparse.Namespace) -> None:
         args.rows = columns * trained.classes
     x, mask = held(args, run, trained)
     rows = np.asarray(
-        sample(
+        trained.draw(
             trained.method,
             jax.random.key(args.seed),
             trained.params,

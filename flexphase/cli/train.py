@@ -2,44 +2,14 @@
 
 import argparse
 import json
+import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from . import common
-from .common import count, number, positive, probability, say, seed, show
-
-RULES = ("cd", "two-term", "isd", "aol", "aol-random")
-ENGINES = ("auto", "jax", "native")
-STARTS = ("carry", "data", "persistent", "random")
-BERNOULLI = ("rbm", "boltzmann")
-
-
-class Defaults(NamedTuple):
-    """What a method is trained on, and how, when nothing is said."""
-
-    words: str
-    data: str
-    hidden: Any
-    rule: str
-    length: int
-    lr: float
-    optimiser: str
-    records: int
-
-
-METHODS = {
-    "rbm": Defaults("restricted Boltzmann machine", "bas", None, "aol", 100, 0.005, "sgd", 50),
-    "boltzmann": Defaults(
-        "Boltzmann machine with lateral weights", "bas:3", 8, "aol", 50, 0.005, "sgd", 50
-    ),
-    "forward-forward": Defaults(
-        "Forward-Forward network", "digits", [500, 500], "isd", 1, 0.01, "adam", 20
-    ),
-    "equilibrium-propagation": Defaults(
-        "network by equilibrium propagation", "digits", [32], "two-term", 20, 0.03, "sgd", 20
-    ),
-}
-HELP = {method: defaults.words for method, defaults in METHODS.items()}
+from ..catalogue import METHODS, RULES, Task, datasets
+from ..catalogue.rules import legend
+from . import common, options
+from .common import say, show
 
 
 def add(subparsers: Any) -> None:
@@ -49,126 +19,15 @@ def add(subparsers: Any) -> None:
     )
     train = subparsers.add_parser("train", help="train a learner", description=text)
     methods = train.add_subparsers(dest="method", metavar="METHOD", required=True)
-    for method, words in HELP.items():
-        p = methods.add_parser(method, help=words, description=f"Train a {words}.")
+    for name, method in METHODS.items():
+        article = "an" if method.words[0] in "aeiou" else "a"
+        text = f"Train {article} {method.words}."
+        p = methods.add_parser(name, help=method.words, description=text)
         p.set_defaults(func=run)
-        model(p, method)
-        rule(p, method)
-        training(p, method)
+        options.data_and_model(p, method)
+        options.learning_rule(p, method)
+        options.training(p, method)
         output(p)
-
-
-def model(p: argparse.ArgumentParser, method: str) -> None:
-    defaults = METHODS[method]
-    group = p.add_argument_group("data and model")
-    group.add_argument(
-        "--data",
-        default=defaults.data,
-        help="bas, bas:SIDE, digits, mnist, or a .npy, .npz or .csv file",
-    )
-    group.add_argument(
-        "--side",
-        type=count,
-        help="side of Bars and Stripes, where the data are just bas (default: 4)",
-    )
-    if method in BERNOULLI:
-        words = "number of hidden units" + (
-            " (default: 128 for mnist, else 16)" if defaults.hidden is None else ""
-        )
-        group.add_argument("--hidden", type=count, default=defaults.hidden, help=words)
-        group.add_argument(
-            "--binarise",
-            type=number,
-            metavar="THRESHOLD",
-            help="pixels above it are on (default: 0.5 for digits and mnist)",
-        )
-        group.add_argument(
-            "--no-visible-bias", action="store_true", help="visible units have no bias"
-        )
-        words = "where a negative phase begins (default: data for cd and two-term, else carry)"
-        group.add_argument("--negative-start", choices=STARTS, help=words)
-    else:
-        group.add_argument(
-            "--hidden",
-            type=count,
-            nargs="+",
-            default=defaults.hidden,
-            metavar="N",
-            help="units of each hidden layer",
-        )
-    if method == "forward-forward":
-        group.add_argument("--threshold", type=positive, default=2.0, help="of the goodness")
-    if method == "equilibrium-propagation":
-        group.add_argument(
-            "--beta", type=positive, default=0.5, help="strength of the nudge in positive phases"
-        )
-        group.add_argument(
-            "--centred", action="store_true", help="nudge negative phases too, by -beta"
-        )
-
-
-def rule(p: argparse.ArgumentParser, method: str) -> None:
-    defaults = METHODS[method]
-    group = p.add_argument_group("learning rule")
-    words = "both terms in turn (cd, two-term), one random phase (isd), always on (aol, aol-random)"
-    group.add_argument("--rule", choices=RULES, default=defaults.rule, help=words)
-    group.add_argument(
-        "--b",
-        type=probability,
-        default=0.5,
-        help="probability of a positive phase (isd, aol, aol-random)",
-    )
-    group.add_argument(
-        "--length",
-        type=positive,
-        default=defaults.length,
-        metavar="T",
-        help="ticks of a phase; their mean for aol-random",
-    )
-    group.add_argument(
-        "--lr",
-        type=positive,
-        default=defaults.lr,
-        metavar="ETA",
-        help="learning rate; per phase for aol and aol-random",
-    )
-    group.add_argument(
-        "--optimiser",
-        choices=("sgd", "adam"),
-        default=defaults.optimiser,
-        help="what takes the steps",
-    )
-
-
-def training(p: argparse.ArgumentParser, method: str) -> None:
-    group = p.add_argument_group("training")
-    budget = group.add_mutually_exclusive_group()
-    budget.add_argument(
-        "--phases", type=count, metavar="N", help="phases to train for (default: 20000)"
-    )
-    budget.add_argument(
-        "--updates",
-        type=count,
-        metavar="N",
-        help="parameter updates to train for: 2 phases each for cd, a tick for aol",
-    )
-    budget.add_argument("--ticks", type=count, metavar="N", help="network time steps to train for")
-    group.add_argument(
-        "--seeds", type=count, default=1, metavar="S", help="number of seeds, trained side by side"
-    )
-    group.add_argument("--seed", type=seed, default=0, metavar="BASE", help="the first seed")
-    group.add_argument(
-        "--records",
-        type=count,
-        default=METHODS[method].records,
-        help="how often the metrics are taken",
-    )
-    group.add_argument(
-        "--engine", choices=ENGINES, default="auto", help="auto takes the fastest that fits"
-    )
-    group.add_argument(
-        "--threads", type=count, help="threads of the native engine (default: all cores)"
-    )
 
 
 def output(p: argparse.ArgumentParser) -> None:
@@ -195,26 +54,24 @@ def run(args: argparse.Namespace) -> int:
     from ..engines import pick, train
     from ..lanes import lanes
     from ..log import budget
-    from . import inputs, learners
 
-    data = inputs.load(args.data, args.side)
-    task = learners.MAKE[args.method](args, data)
-    ticks = budget(1, learners.ticks(args, task.run.process), None)
-    pick(
-        args.engine, task.run, args.threads
-    )  # what has to be refused is refused before a folder is made
-    learners.fits_in_memory(task.run, args.seeds, args.records)
+    data = datasets.load(args.data, args.side)
+    task = METHODS[args.method].build(args, data)
+    ticks = budget(1, ticks_of(args, task.run.process), None)
+    # What has to be refused is refused before a folder is made.
+    pick(args.engine, task.run, args.threads)
+    fits_in_memory(task.run, args.seeds, args.records)
     lanes(task.run, args.seeds, args.seed)
     folder = common.fresh_folder(
         args.out or common.run_folder(f"{args.method}-{data.name}-{args.rule}"), args.resume
     )
-    options = {
+    given = {
         k: v
         for k, v in vars(args).items()
         if k not in ("func", "command", "words", "json", "resume", "out")
     }
     about = {
-        "options": options,
+        "options": given,
         "command": ["flexphase", *args.words],
         "picture": data.shape,
         "classes": task.classes,
@@ -236,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         )
     record.attrs.update(
         label=label(args),
-        options=json.dumps(options),
+        options=json.dumps(given),
         picture=list(data.shape),
         classes=task.classes,
     )
@@ -245,21 +102,45 @@ def run(args: argparse.Namespace) -> int:
     return report(args, record, folder)
 
 
+def task_of(options: argparse.Namespace) -> Task:
+    """The task that these options of train describe."""
+    return METHODS[options.method].build(options, datasets.load(options.data, options.side))
+
+
+def ticks_of(args: argparse.Namespace, process: Any) -> int:
+    """The length of training in ticks, from --ticks, --phases or --updates."""
+    if args.ticks:
+        return args.ticks
+    update = RULES[args.rule].update
+    if args.updates and update == "tick":
+        return args.updates
+    phases = args.phases or METHODS[args.method].phases
+    if args.updates:
+        phases = args.updates * (2 if update == "pair" else 1)
+    return round(phases * float(process.mean_length))
+
+
+def fits_in_memory(run: Any, seeds: int, records: int) -> None:
+    """Refuse what needs more memory than the machine has; states are copied while they are
+    advanced, hence the factor of 3.
+    """
+    import jax
+
+    from ..core import init
+
+    state = jax.eval_shape(lambda key: init(run, key), jax.random.key(0))
+    need = 4 * seeds * (3 * sum(leaf.size for leaf in jax.tree.leaves(state)) + 5 * records)
+    have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if need > have:
+        raise ValueError(
+            f"this needs about {need / 1e9:.3g} GB of memory and the machine has {have / 1e9:.3g}; "
+            "take fewer seeds, units or records."
+        )
+
+
 def label(args: argparse.Namespace) -> str:
-    """What a legend calls this run."""
-    names = {
-        "cd": "CD",
-        "two-term": "two-term",
-        "isd": "ISD",
-        "aol": "AoL",
-        "aol-random": "AoL random T",
-    }
-    words = [names[args.rule] + (f"-{args.length:g}" if args.rule == "cd" else "")]
-    if args.rule != "cd" and args.length > 1:
-        words.append(f"{'mean ' * (args.rule == 'aol-random')}T = {args.length:g}")
-    if args.rule not in ("cd", "two-term"):
-        words.append(f"b = {args.b:g}")
-    return ", ".join(words)
+    """What a legend calls this run: the method and its rule."""
+    return f"{METHODS[args.method].label}, {legend(args)}"
 
 
 def write(path: Path, content: Any) -> None:

@@ -1,0 +1,64 @@
+"""Types of arguments for argparse: a text becomes a number of the right kind, or one sentence says
+what is wrong with it.
+"""
+
+import argparse
+import difflib
+import math
+from collections.abc import Iterable
+
+
+def number(text: str) -> float:
+    """A finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
+    return value
+
+
+def positive(text: str) -> float:
+    """A number above 0."""
+    if (value := number(text)) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
+    return value
+
+
+def probability(text: str) -> float:
+    """A number strictly between 0 and 1."""
+    if not 0 < (value := number(text)) < 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must lie strictly between 0 and 1, or one of the two terms is never seen; "
+            "try 0.5"
+        )
+    return value
+
+
+def whole(text: str) -> int:
+    """A whole number from 0 up; 1e5 is one too."""
+    value = number(text)
+    if value < 0 or value != int(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
+    return int(text) if text.strip().isdecimal() else int(value)
+
+
+def seed(text: str) -> int:
+    """A whole number that JAX takes as a seed."""
+    if (value := whole(text)) >= 2**31:
+        raise argparse.ArgumentTypeError(f"a seed must lie between 0 and 2^31 - 1, not {text!r}")
+    return value
+
+
+def count(text: str) -> int:
+    """A whole number from 1 up."""
+    if (value := whole(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not at least 1")
+    return value
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """ "; did you mean WORD?" with the nearest of the known words, or nothing if none is near."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""

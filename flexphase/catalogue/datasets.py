@@ -1,0 +1,149 @@
+"""The data that `--data` names: a word of the table, or a file of numbers."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zipfile import BadZipFile
+
+from .arguments import did_you_mean
+from .entries import DatasetEntry, Input
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def bars_and_stripes(detail: str | None) -> Input:
+    from ..data import bars_and_stripes
+
+    side = detail or ("4" if detail is None else "")
+    if not (side.isascii() and side.isdecimal() and len(side) < 4):
+        raise ValueError(f"bas:SIDE needs a whole number, such as bas:4, not bas:{side}.")
+    return Input("bas", bars_and_stripes(int(side)), (int(side), int(side)))
+
+
+def digits(_: str | None) -> Input:
+    """The last fifth, in the order given, is the test set: it has writers of its own."""
+    from ..data import digits
+
+    images, labels = digits()
+    cut = len(images) * 4 // 5
+    return Input("digits", images[:cut], (8, 8), labels[:cut], (images[cut:], labels[cut:]))
+
+
+def mnist(_: str | None) -> Input:
+    from ..data.mnist import mnist
+
+    train, test = mnist()
+    return Input("mnist", train.images, (28, 28), train.labels, (test.images, test.labels))
+
+
+def fetch_mnist(say: Callable[[str], None]) -> Path:
+    from ..data.mnist import fetch_mnist
+
+    return fetch_mnist(say)
+
+
+ENTRIES = (
+    DatasetEntry(
+        name="bas", words="Bars and Stripes of side 4", load=bars_and_stripes, detail="SIDE"
+    ),
+    DatasetEntry(name="digits", words="8x8 digits of scikit-learn", load=digits, grey=True),
+    DatasetEntry(
+        name="mnist", words="MNIST, fetched once and kept", load=mnist, grey=True, fetch=fetch_mnist
+    ),
+)
+DATASETS = {entry.name: entry for entry in ENTRIES}
+
+
+def known_words() -> str:
+    """What `--data` takes, for help and messages."""
+    names = [
+        f"{entry.name}, {entry.name}:{entry.detail}" if entry.detail else entry.name
+        for entry in ENTRIES
+    ]
+    *others, last = READERS
+    return f"{', '.join(names)}, or a {', '.join(others)} or {last} file"
+
+
+def load(word: str, side: int | None = None) -> Input:
+    """The data by its word, word:detail or path; `side` is the detail of plain bas."""
+    name, colon, detail = word.partition(":")
+    entry = DATASETS.get(name)
+    if entry is None or (colon and not entry.detail):
+        return read(Path(word))
+    given = detail if colon else None if side is None else str(side)
+    return entry.load(given)._replace(grey=entry.grey)
+
+
+def read(path: Path) -> Input:
+    """A file of rows (or of pictures: rows, height, width); an .npz may hold labels too."""
+    import numpy as np
+
+    from ..plot import picture_shape
+
+    if not path.is_file():
+        near = did_you_mean(str(path), DATASETS) or "."
+        raise ValueError(f"there is no data {str(path)!r}; give {known_words()}{near}")
+    reader = READERS.get(path.suffix.lower())
+    try:
+        if reader is None:
+            raise ValueError(f"the name must end in {', '.join(READERS)}")
+        images, labels = reader(path)
+        if images.dtype.kind not in "biuf":
+            raise ValueError(f"it holds {images.dtype}, not numbers")
+        images = images.astype(np.float32)
+    except (ValueError, TypeError, EOFError, KeyError, UnicodeError, BadZipFile) as error:
+        raise ValueError(f"{path} cannot be read as data ({error}).") from None
+    if images.ndim not in (2, 3) or 0 in images.shape:
+        raise ValueError(
+            f"{path} must hold a non-empty array of shape (rows, features) or (rows, height, "
+            f"width), not {images.shape}."
+        )
+    shape = images.shape[1:] if images.ndim == 3 else picture_shape(images.shape[1])
+    if labels is not None and (
+        labels.shape != images.shape[:1]
+        or labels.dtype.kind not in "iu"
+        or labels.min() < 0
+        or labels.max() > 999
+    ):
+        raise ValueError(
+            f"the labels in {path} must be whole numbers from 0 to 999, one for each of the "
+            f"{len(images)} rows."
+        )
+    return Input(path.stem, images.reshape(len(images), -1), (int(shape[0]), int(shape[1])), labels)
+
+
+def read_npy(path: Path) -> "tuple[np.ndarray, None]":
+    import numpy as np
+
+    return np.load(path, allow_pickle=False), None
+
+
+def read_npz(path: Path) -> "tuple[np.ndarray, np.ndarray | None]":
+    """Images under that name, x or data, else the first array; labels under that name or y."""
+    import numpy as np
+
+    with np.load(path, allow_pickle=False) as file:
+        images = next((n for n in ("images", "x", "data", *file.files) if n in file.files), None)
+        labels = next((n for n in ("labels", "y") if n in file.files and n != images), None)
+        if images is None:
+            raise ValueError("the archive is empty")
+        return file[images], file[labels] if labels else None
+
+
+def read_csv(path: Path) -> "tuple[np.ndarray, None]":
+    """Numbers between commas; a first line of words is skipped."""
+    import numpy as np
+
+    with open(path, encoding="utf-8") as file:
+        lines = [line for line in file if line.strip()]
+    if not lines:
+        raise ValueError("the file is empty")
+    try:
+        [float(word) for word in lines[0].split(",")]
+    except ValueError:
+        lines = lines[1:]
+    return np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.float32), None
+
+
+READERS = {".npy": read_npy, ".npz": read_npz, ".csv": read_csv}

@@ -1,0 +1,45 @@
+"""flexphase train equilibrium-propagation."""
+
+import argparse
+from typing import Any
+
+from .arguments import positive
+from .common import errors, hidden_layers, make_run, one_hot
+from .entries import Input, MethodEntry, Task
+
+
+def options(group: Any) -> None:
+    hidden_layers(group, [32])
+    group.add_argument(
+        "--beta", type=positive, default=0.5, help="strength of the nudge in positive phases"
+    )
+    group.add_argument("--centred", action="store_true", help="nudge negative phases too, by -beta")
+
+
+def build(args: argparse.Namespace, data: Input) -> Task:
+    """Targets are one-hot labels; the most active output of the free network is the answer."""
+    from ..classification import Wrong
+    from ..data import Rows
+    from ..methods import EquilibriumPropagation
+    from ..methods.equilibrium_propagation import Accuracy
+
+    source = Rows((data.images, one_hot(data)))
+    sizes = (data.images.shape[1], *args.hidden, data.classes)
+    method = EquilibriumPropagation(sizes, args.beta, centred=args.centred)
+    metrics = errors(data, lambda images, labels: Wrong(Accuracy(method, images, labels)))
+    return Task(make_run(args, method, source), metrics)
+
+
+METHOD = MethodEntry(
+    name="equilibrium-propagation",
+    words="network by equilibrium propagation",
+    label="equilibrium propagation",
+    kind="EquilibriumPropagation",
+    data="digits",
+    rule="two-term",
+    length=20,
+    lr=0.03,
+    records=20,
+    options=options,
+    build=build,
+)

@@ -1,0 +1,110 @@
+"""Groups of options that several commands share, with choices, defaults and help texts from the
+catalogue.
+"""
+
+import argparse
+from itertools import groupby
+
+from ..catalogue import METHODS, RULES, MethodEntry, datasets
+from ..catalogue.arguments import count, positive, probability, seed
+from ..catalogue.common import OPTIMISERS
+
+ENGINES = ("auto", "jax", "native")
+
+
+def rules_where(**fields: object) -> list[str]:
+    """The names of the rules whose entries have these values."""
+    return [
+        name
+        for name, rule in RULES.items()
+        if all(getattr(rule, field) == value for field, value in fields.items())
+    ]
+
+
+def data_and_model(p: argparse.ArgumentParser, method: MethodEntry) -> None:
+    """`--data`, `--side` and the method's own options."""
+    group = p.add_argument_group("data and model")
+    group.add_argument("--data", default=method.data, help=datasets.known_words())
+    group.add_argument(
+        "--side",
+        type=count,
+        help="side of Bars and Stripes, where the data are just bas (default: 4)",
+    )
+    method.options(group)
+
+
+def learning_rule(p: argparse.ArgumentParser, method: MethodEntry) -> None:
+    """`--rule` and the numbers that go with it."""
+    kinds = groupby(RULES.values(), key=lambda rule: rule.words)
+    words = ", ".join(f"{text} ({', '.join(r.name for r in rules)})" for text, rules in kinds)
+    group = p.add_argument_group("learning rule")
+    group.add_argument("--rule", choices=tuple(RULES), default=method.rule, help=words)
+    group.add_argument(
+        "--b",
+        type=probability,
+        default=0.5,
+        help=f"probability of a positive phase ({', '.join(rules_where(uses_b=True))})",
+    )
+    group.add_argument(
+        "--length",
+        type=positive,
+        default=method.length,
+        metavar="T",
+        help="ticks of a phase; their mean for " + " and ".join(rules_where(random_length=True)),
+    )
+    group.add_argument(
+        "--lr",
+        type=positive,
+        default=method.lr,
+        metavar="ETA",
+        help="learning rate; per phase for " + " and ".join(rules_where(update="tick")),
+    )
+    group.add_argument(
+        "--optimiser",
+        choices=OPTIMISERS,
+        default=method.optimiser,
+        help="what takes the steps",
+    )
+
+
+def training(p: argparse.ArgumentParser, method: MethodEntry) -> None:
+    """How long, how often, how many and on which engine."""
+    group = p.add_argument_group("training")
+    budget = group.add_mutually_exclusive_group()
+    budget.add_argument(
+        "--phases",
+        type=count,
+        metavar="N",
+        help=f"phases to train for (default: {method.phases})",
+    )
+    pair, tick = (" and ".join(rules_where(update=update)) for update in ("pair", "tick"))
+    budget.add_argument(
+        "--updates",
+        type=count,
+        metavar="N",
+        help=f"parameter updates to train for: 2 phases each for {pair}, a tick for {tick}",
+    )
+    budget.add_argument("--ticks", type=count, metavar="N", help="network time steps to train for")
+    group.add_argument(
+        "--seeds", type=count, default=1, metavar="S", help="number of seeds, trained side by side"
+    )
+    group.add_argument("--seed", type=seed, default=0, metavar="BASE", help="the first seed")
+    group.add_argument(
+        "--records", type=count, default=method.records, help="how often the metrics are taken"
+    )
+    group.add_argument(
+        "--engine", choices=ENGINES, default="auto", help="auto takes the fastest that fits"
+    )
+    group.add_argument(
+        "--threads", type=count, help="threads of the native engine (default: all cores)"
+    )
+
+
+def defaults(name: str) -> dict[str, object]:
+    """Every option of `flexphase train NAME` that describes the run, at its default: what a record
+    of an earlier version did not say.
+    """
+    p = argparse.ArgumentParser()
+    for group in (data_and_model, learning_rule, training):
+        group(p, METHODS[name])
+    return vars(p.parse_args([]))
