@@ -187,11 +187,13 @@ def check_clamp(clamp: Partial, z: PyTree, x: PyTree) -> PyTree:
     """The clamped state, with the shapes of the free one."""
     if clamp.func is hold:
         units = np.asarray(clamp.args[0])
-        if np.ndim(z) != 1 or len(z) <= units.max() or np.shape(x) != units.shape:
+        shapes = [[np.shape(leaf) for leaf in jax.tree.leaves(tree)] for tree in (z, x)]
+        state, stimulus = (tree[0] if len(tree) == 1 else () for tree in shapes)
+        if len(state) != 1 or state[0] <= units.max() or stimulus != units.shape:
             raise ValueError(
                 f"a mask that clamps {len(units)} units, the last of them number {units.max()}, "
                 f"needs a state of one axis and data of {len(units)} columns, not shapes "
-                f"{np.shape(z)} and {np.shape(x)}."
+                f"{shapes[0]} and {shapes[1]}."
             )
     try:
         held = clamp(z, x)

@@ -5,8 +5,8 @@ negative one is free, and both terms are (1 / (sigma beta)) dE/dtheta. Their mea
 centred gradient, although no phase is ever compared with one of the other nudge.
 
 Holomorphic (Laborieux and Zenke 2022): nudges lie at N points beta_k = r e^(2 pi i k / N) of a
-circle in the complex plane, and d/dtheta of the loss = (1/N) sum_k Re[ dE/dtheta(beta_k) / beta_k ],
-off by O(r^N). Here a phase visits one point: a positive one draws u from the first half of the
+circle in the complex plane; the gradient is (1/N) sum_k Re[ dE/dtheta(beta_k) / beta_k ], off by
+O(r^N). Here a phase visits one point: a positive one draws u from the first half of the
 circle, a negative one is nudged with the opposite point -u, and both terms are Re[ dE/dtheta /
 (2 u r) ]; so each pair of phases is a centred estimate, and their mean over u is the sum above.
 N = 2 is `centred`.
