@@ -25,7 +25,7 @@ from flexphase.classification import ForwardForwardError
 from flexphase.data import LabelContrast, mnist
 from flexphase.engines.forward_forward import ForwardForward as Native
 from flexphase.engines.jax import JaxEngine
-from flexphase.engines.native import cores
+from flexphase.machine import cores
 from flexphase.lanes import lanes
 from flexphase.methods import ForwardForward
 

@@ -21,7 +21,7 @@ import numpy as np
 from plain import numpy_aol
 
 import flexphase as fp
-from flexphase.engines import native
+from flexphase.engines.boltzmann import BoltzmannEngine
 from flexphase.engines.jax import JaxEngine
 from flexphase.lanes import lanes
 
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     repeats = 2 if quick else 5
-    one = native.Boltzmann(1)
+    one = BoltzmannEngine(1)
 
     print("16 x 16, AoL, b = 0.5, T = 100, learning on, one thread")
     ours, state = per_tick(one, run_16(), 64, 100_000, repeats)
@@ -136,7 +136,7 @@ def main() -> None:
 
     print("threads: 64 lanes, 16 x 16, wall time")
     times = {
-        n: per_tick(native.Boltzmann(n), run_16(), 64, 100_000, repeats, time.perf_counter)[0]
+        n: per_tick(BoltzmannEngine(n), run_16(), 64, 100_000, repeats, time.perf_counter)[0]
         for n in (1, 2)
     }
     print(f"  two threads are {times[1] / times[2]:.2f} times one (goal 1.8; needs two idle cores)")

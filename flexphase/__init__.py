@@ -6,6 +6,7 @@ Importing JAX takes seconds; `flexphase --help` and worker processes should not.
 
 import os
 import platform
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -13,16 +14,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .api import *  # noqa: F403
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-# A lane's bits must not depend on how many lanes there are, but LLVM fuses a * b + c into one
-# rounding, or not, as the shapes have it. So JAX is told, before it starts, to do without fused
-# multiply-add (AVX has none); that costs up to a third of its speed. Name an xla_cpu_max_isa in
-# XLA_FLAGS to decide yourself.
-if platform.machine() in ("x86_64", "AMD64") and "xla_cpu_max_isa" not in os.environ.get(
-    "XLA_FLAGS", ""
-):
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_max_isa=AVX".strip()
+
+def exact_lanes() -> bool:
+    """Ask JAX for lanes whose bits do not depend on how many there are; call it before JAX starts.
+
+    LLVM fuses a * b + c into one rounding, or not, as the shapes have it. This adds
+    --xla_cpu_max_isa=AVX to XLA_FLAGS (AVX has no fused multiply-add), for the whole process, and
+    costs up to a third of JAX's speed; compiled engines are exact anyway. The command line and its
+    workers call it. An xla_cpu_max_isa that is there already is left alone.
+
+    Returns: will it be so? False on other processors than x86, or if JAX has already started.
+    """
+    flags, wanted = os.environ.get("XLA_FLAGS", ""), "--xla_cpu_max_isa=AVX"
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return False
+    if "xla_cpu_max_isa" in flags:
+        return wanted in flags.split()
+    jax = sys.modules.get("jax._src.xla_bridge")
+    if jax and jax.backends_are_initialized():
+        return False
+    os.environ["XLA_FLAGS"] = f"{flags} {wanted}".strip()
+    return True
 
 
 def __getattr__(name: str) -> Any:

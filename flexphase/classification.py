@@ -16,6 +16,7 @@ from jax import Array
 from .checks import matrix
 from .core import Key
 from .data.transforms import whole_labels
+from .kernels import MISSING, forward_forward_scores
 from .log import OverLanes
 from .methods import forward_forward
 from .methods.rbm import Params, bernoulli, biased, p_hidden, p_visible
@@ -39,14 +40,10 @@ class ForwardForwardError(OverLanes):
         self.labels = jnp.asarray(whole_labels(labels, len(self.images), classes))
 
     def __call__(self, params: forward_forward.Params) -> np.ndarray:
-        from .engines import forward_forward as engine
-        from .engines.native import MISSING
-
-        scores = (
-            jax_scores(params, self.images, self.classes)
-            if MISSING
-            else engine.label_scores(params, self.images, self.classes)
-        )
+        if MISSING:
+            scores = jax_scores(params, self.images, self.classes)
+        else:
+            scores = forward_forward_scores(params, self.images, self.classes)
         wrong = np.argmax(scores, axis=-1) != np.asarray(self.labels)
         return np.where(np.isfinite(scores).all((1, 2)), wrong.mean(-1), np.nan)
 

@@ -1,13 +1,12 @@
 """One flat loop for every two-term contrastive learner.
 
 A learner follows g = g_plus(theta, z+) - g_minus(theta, z-) (eq. 1). What differs between
-contrastive divergence, ISD, always-on learning and random phase lengths is only *which phase a tick
-belongs to* and *how its local term is weighted*: both are data here, so `tick` is eq. 5 read top to
-bottom and a phase is a countdown on a tick, not an inner loop.
+contrastive divergence, ISD, always-on learning and random phase lengths is only *which phase a
+tick belongs to* and *what the estimator makes of its local term*: both are data here, so `tick`
+is eq. 5 read top to bottom and a phase is a countdown on a tick, not an inner loop.
 """
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
@@ -17,19 +16,17 @@ import optax
 from jax import Array
 
 from .checks import learning_rate
-from .lanes import Grid, Lanes, lanes
-from .log import Log, budget
-from .record import Record
+from .lanes import Lanes
 
 Key = Array
 PyTree = Any
 
 
 class Phase(NamedTuple):
-    """What the phase process says: the weights of the estimators are made from nothing else."""
+    """What the process says about the present phase; estimators see nothing else of it."""
 
-    sign: Array  # +1 or -1
-    prob: Array  # P(a phase has this sign)
+    sign: Array  # +1 or -1; 0 is a phase without plasticity
+    prob: Array  # P(a phase has this sign), in the long run
     length: Array  # tau, the mean length of phases of this sign
     ticks: Array  # how long this one lasts
     left: Array  # ticks still to go, the present one included
@@ -49,114 +46,159 @@ class Process(Protocol):
     @property
     def alternates(self) -> bool: ...  # strictly +, -, +, -: what the two-term estimator needs
     @property
+    def b(self) -> Any: ...  # long-run share of positive phases
+    @property
     def mean_length(self) -> Any: ...  # mean ticks per phase
+    def with_length(self, tau: Any) -> "Process": ...  # the same with phases of mean length tau
     def init(self, key: Key) -> PyTree: ...  # -> state
     def step(self, key: Key, n: Array, state: PyTree) -> tuple[Phase, PyTree]: ...
 
 
 class Method(Protocol):
-    """Eq. 5, line 3, and the two terms of eq. 1."""
+    """Eq. 5, line 3, and the two terms of eq. 1; `sign` is that of the phase."""
 
-    def check(
-        self, x: PyTree
-    ) -> None: ...  # ValueError where such stimuli, stacked along a first axis, do not fit
+    def check(self, x: PyTree) -> None: ...  # ValueError if such stimuli, stacked, do not fit
     def init(self, key: Key) -> tuple[PyTree, PyTree]: ...  # -> params, z
-    def enter(
-        self, key: Key, params: PyTree, z: PyTree, x: PyTree, sign: Array
-    ) -> PyTree: ...  # z where a phase begins
-    def step(
-        self, key: Key, params: PyTree, z: PyTree, x: PyTree, sign: Array
-    ) -> PyTree: ...  # z' ~ p(z' | theta, z, x, sign)
-    def grad(
-        self, params: PyTree, z: PyTree, x: PyTree, sign: Array
-    ) -> PyTree: ...  # g_plus or g_minus, shaped like params
+    def enter(self, key: Key, params: PyTree, z: PyTree, x: PyTree, sign: Array) -> PyTree:
+        """The state with which a phase begins."""
+        ...
+
+    def step(self, key: Key, params: PyTree, z: PyTree, x: PyTree, sign: Array) -> PyTree:
+        """One tick of the network: z' ~ p(z' | theta, z, x, sign)."""
+        ...
+
+    def grad(self, params: PyTree, z: PyTree, x: PyTree, sign: Array) -> PyTree:
+        """The local term, g_plus or g_minus, shaped like the parameters; it is descended."""
+        ...
 
 
 class Source(Protocol):
     """Eq. 5, line 2: the stimulus of the phase that begins, given the one before."""
 
     @property
-    def stimuli(
-        self,
-    ) -> PyTree: ...  # what it shows, or examples of that, stacked along a first axis
+    def stimuli(self) -> PyTree: ...  # what it shows, or examples of that, stacked
     def init(self, key: Key) -> PyTree: ...
     def __call__(self, key: Key, sign: Array, x: PyTree) -> PyTree: ...
 
 
-class Estimator(eqx.Module):
-    """Eq. 5, line 4: the weight of the local term, and whether the optimiser steps now."""
+class Estimator(Protocol):
+    """Eq. 5, line 4: what the optimiser is given, in the manner of optax.
 
-    weigh: Callable[[Phase], tuple[Array, Array]] = eqx.field(static=True)
-    local: bool = eqx.field(static=True)  # temporally local: nothing is remembered beyond a tick
+    An estimator is temporally local if `init` returns nothing: then no tick leaves anything behind
+    for the next one.
+    """
 
-    def __call__(self, phase: Phase) -> tuple[Array, Array]:
-        return self.weigh(phase)
+    def check(self, process: Process) -> None: ...  # ValueError if it cannot work with such phases
+    def init(self, params: PyTree) -> PyTree: ...  # -> memory
+    def update(self, phase: Phase, g: PyTree, memory: PyTree) -> tuple[PyTree, Array, PyTree]:
+        """-> step, apply (does the optimiser take it now?), memory."""
+        ...
 
 
 class Optimiser(eqx.Module):
-    """An optax optimiser whose learning rate is a leaf, so that eta can be swept like everything
-    else.
+    """An optax optimiser whose learning rate is a leaf, so that eta can be swept.
+
+    Args:
+        eta: the learning rate, per phase for always-on learning.
+        make: eta -> optax.GradientTransformation, such as optax.sgd or optax.adam. Random keys in
+            its state (optax.add_noise) are made different in every lane.
     """
 
     eta: Array = eqx.field(converter=learning_rate)
     make: Callable[[Any], optax.GradientTransformation] = eqx.field(static=True, default=optax.sgd)
 
+    def init(self, key: Key, params: PyTree) -> PyTree:
+        """The optimiser's first state."""
+        state = self.make(self.eta).init(params)
+        return jax.tree.map(lambda leaf: own_key(key, leaf), state)
+
+    def update(self, step: PyTree, opt: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
+        """-> parameters after the step, state of the optimiser."""
+        updates, opt = self.make(self.eta).update(step, opt, params)
+        return optax.apply_updates(params, updates), opt
+
 
 class Run(NamedTuple):
     """An experiment is a value of five orthogonal parts."""
 
-    method: Any
-    process: Any
+    method: Method
+    process: Process
     estimator: Estimator
-    source: Any
+    source: Source
     optimiser: Optimiser
 
 
 class State(NamedTuple):
-    """All that a run is made of at a tick boundary; the key and the clocks fix every later random
-    number.
-    """
+    """All that a run is made of at a tick boundary; key and clocks fix every later random number."""
 
     params: PyTree
     z: PyTree
     x: PyTree
     phase: Phase
     process: PyTree
-    acc: PyTree  # empty (zero) at every tick boundary for temporally local rules
+    memory: PyTree  # what the estimator remembers; () if it is temporally local
     opt: PyTree
     key: Key
     ticks: Array  # the three clocks: network time steps, finished phases, parameter updates
     phases: Array
     updates: Array
-    noise: PyTree = ()  # what a compiled engine keeps of its own generators
+    noise: PyTree = ()  # generators of a compiled engine
+    seen: PyTree = ()  # what observers carry along
+
+    @property
+    def during(self) -> Phase:
+        """The phase as it was during the tick that led here."""
+        return self.phase._replace(left=self.phase.left + 1)
+
+
+def own_key(key: Key, leaf: Any) -> Any:
+    """A random key in an optimiser's state, made different in every lane; other leaves as is."""
+    if not isinstance(leaf, Array):
+        return leaf
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return (
+            jax.vmap(jax.random.fold_in)(*_folding(key, leaf)) if leaf.ndim else _mixed(key, leaf)
+        )
+    if leaf.dtype == jnp.uint32 and leaf.shape == (2,):  # a key of the older kind, as raw bits
+        return jax.random.key_data(_mixed(key, jax.random.wrap_key_data(leaf)))
+    return leaf
+
+
+def _mixed(key: Key, own: Key) -> Key:
+    return jax.random.fold_in(own, jax.random.bits(key))
+
+
+def _folding(key: Key, keys: Key) -> tuple[Key, Array]:
+    return keys, jnp.broadcast_to(jax.random.bits(key), keys.shape)
 
 
 def phase_keys(key: Key, n: Array) -> Array:
-    """Keys of phase n for (process, source, enter): counted down from -1, so that they never meet
-    the keys of ticks.
+    """Keys of phase n for (process, source, enter).
+
+    Counted down from -1, so that they never meet the keys of ticks.
     """
     return jax.random.split(jax.random.fold_in(key, -1 - n), 3)
 
 
 def where(mask: Array, new: PyTree, old: PyTree) -> PyTree:
+    """`jnp.where` leaf by leaf."""
     return jax.tree.map(lambda a, b: jnp.where(mask, a, b), new, old)
 
 
-def init(run: Run, key: Key) -> State:
-    """A lane before its first tick."""
+def init(run: Run, key: Key, params: PyTree = None) -> State:
+    """A lane before its first tick, with the method's own parameters unless some are given."""
     key, k_method, k_source, k_process = jax.random.split(key, 4)
-    params, z = run.method.init(k_method)
+    fresh, z = run.method.init(k_method)
+    params = fresh if params is None else params
     one, zero = jnp.float32(1), jnp.int32(0)
     return State(
         params=params,
         z=z,
         x=run.source.init(k_source),
-        phase=Phase(
-            sign=-one, prob=one, length=one, ticks=zero, left=zero
-        ),  # nothing is left of it: tick draws the first
+        phase=Phase(-one, one, one, zero, zero),  # nothing is left of it: tick draws the first
         process=run.process.init(k_process),
-        acc=jax.tree.map(jnp.zeros_like, params),
-        opt=run.optimiser.make(run.optimiser.eta).init(params),
+        memory=run.estimator.init(params),
+        opt=run.optimiser.init(jax.random.fold_in(k_process, 1), params),
         key=key,
         ticks=zero,
         phases=zero,
@@ -168,98 +210,49 @@ def tick(run: Run, s: State) -> State:
     """Eq. 5, top to bottom. The update uses the freshly sampled z."""
     k_process, k_source, k_enter = phase_keys(s.key, s.phases)
     over = s.phase.left == 0
-    phase, process = where(
-        over, run.process.step(k_process, s.phases, s.process), (s.phase, s.process)
-    )
+    drawn = run.process.step(k_process, s.phases, s.process)
+    phase, process = where(over, drawn, (s.phase, s.process))
     x = where(over, run.source(k_source, phase.sign, s.x), s.x)
     z = where(over, run.method.enter(k_enter, s.params, s.z, x, phase.sign), s.z)
 
-    z = run.method.step(jax.random.fold_in(s.key, s.ticks), s.params, z, x, phase.sign)
+    k_tick = jax.random.fold_in(s.key, s.ticks)
+    z = run.method.step(k_tick, s.params, z, x, phase.sign)
 
-    weight, apply = run.estimator(phase)
-    acc = jax.tree.map(
-        lambda a, g: a + weight * g, s.acc, run.method.grad(s.params, z, x, phase.sign)
-    )
-    updates, opt = run.optimiser.make(run.optimiser.eta).update(acc, s.opt, s.params)
-    params, opt = where(apply, (optax.apply_updates(s.params, updates), opt), (s.params, s.opt))
-    acc = where(apply, jax.tree.map(jnp.zeros_like, acc), acc)
+    g = run.method.grad(s.params, z, x, phase.sign)
+    step, apply, memory = run.estimator.update(phase, g, s.memory)
+    stepped = run.optimiser.update(step, s.opt, s.params)
+    params, opt = where(apply, stepped, (s.params, s.opt))
     return State(
-        params,
-        z,
-        x,
-        phase._replace(left=phase.left - 1),
-        process,
-        acc,
-        opt,
-        s.key,
-        s.ticks + 1,
-        s.phases + phase.last,
-        s.updates + apply,
-        s.noise,
+        params=params,
+        z=z,
+        x=x,
+        phase=phase._replace(left=phase.left - 1),
+        process=process,
+        memory=memory,
+        opt=opt,
+        key=s.key,
+        ticks=s.ticks + 1,
+        phases=s.phases + phase.last,
+        updates=s.updates + apply,
+        noise=s.noise,
+        seen=s.seen,
     )
+
+
+class Observer(Protocol):
+    """What is recorded beside metrics: it sees the whole state after every tick of one lane."""
+
+    def init(self, state: State) -> PyTree: ...  # -> carry, before the first tick
+    def see(self, carry: PyTree, state: State) -> PyTree: ...  # -> carry
+    def result(self, carry: PyTree) -> dict[str, Array]: ...  # arrays by name, for the record
 
 
 class Engine(Protocol):
-    """Moves all lanes on by some ticks; `report` is told of ticks done, and may raise to stop."""
+    """Advances all lanes; `report(n)` is called after every n ticks, and may raise to stop."""
 
     @property
     def name(self) -> str: ...
-    def start(self, lanes: Lanes) -> State: ...  # every lane before its first tick
+    def start(self, lanes: Lanes, params: PyTree = None) -> State: ...  # before the first tick
     def advance(
         self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]
     ) -> State: ...
-
-
-def check(run: Run) -> None:
-    """Refuse parts that do not fit each other."""
-    run.method.check(run.source.stimuli)
-    if not (run.estimator.local or run.process.alternates):
-        raise ValueError(
-            "the two-term estimator (eq. 1) waits for a negative phase after each positive one, so "
-            "it needs Alternating phases; "
-            "with randomly selected phases use isd or always_on."
-        )
-
-
-def train(
-    run: Run | Grid,
-    *,
-    engine: Engine,
-    ticks: int | None = None,
-    phases: int | None = None,
-    seeds: int = 1,
-    seed: int = 0,
-    metrics: Mapping[str, Any] | None = None,
-    records: int = 50,
-    progress: Callable[[int, int, dict[str, float]], None] | None = None,
-    checkpoint: str | Path | None = None,
-) -> Record:
-    """Train every lane and record the metrics, on all three clocks, at `records` evenly spaced
-    moments after the start.
-
-    `phases` is short for `ticks` = phases x mean phase length. A metric is a function of one lane's
-    parameters. With `checkpoint` the state is kept in that file at every record, and a run that was
-    stopped goes on from it, to the same bits.
-    """
-    for r in run.runs if isinstance(run, Grid) else [run]:
-        check(r)
-    every = lanes(run, seeds, seed)
-    total = budget(every.run.process.mean_length, ticks, phases)
-    log = Log.open(
-        every, engine.start(every), total, records, metrics or {}, engine.name, checkpoint
-    )
-
-    def report(n: int) -> None:
-        log.done += n
-        if progress:
-            progress(log.done, total, log.latest())
-
-    try:
-        while (ahead := log.next_mark()) is not None:
-            with log.timing("seconds"):
-                state = engine.advance(every, log.state, ahead, report)
-            log.add(state)
-        log.finish()
-    except KeyboardInterrupt:
-        log.interrupted = True
-    return log.record()

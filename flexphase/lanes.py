@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from .checks import count
+from .describe import Swept
 
 PyTree = Any
 
@@ -56,15 +57,21 @@ class Lanes(NamedTuple):
 
     @property
     def settings(self) -> PyTree:
-        """The run as it was written: a number that all lanes have in common once, not once a lane."""
+        """The run as it was written: common numbers once, not once a lane, others as `Swept`."""
         dynamic, static = eqx.partition(self.run, eqx.is_array)
         leaves, treedef = jax.tree.flatten(dynamic)
         axes = treedef.flatten_up_to(self.axes)
-        common = [
-            leaf[0] if axis == 0 and leaf.ndim == 1 and (leaf == leaf[0]).all() else leaf
-            for leaf, axis in zip(leaves, axes, strict=True)
-        ]
-        return eqx.combine(jax.tree.unflatten(treedef, common), static)
+        written = [self._written(*pair) for pair in zip(leaves, axes, strict=True)]
+        is_leaf = lambda leaf: leaf is None or isinstance(leaf, Swept)  # noqa: E731
+        return eqx.combine(jax.tree.unflatten(treedef, written), static, is_leaf=is_leaf)
+
+    def _written(self, leaf: Array, axis: int | None) -> Any:
+        if axis is None:
+            return leaf
+        values = np.asarray(leaf).reshape(*self.shape, *leaf.shape[1:])
+        values = values[(slice(None),) * (len(self.shape) - 1) + (0,)]  # the same for every seed
+        points = values.reshape(-1, *leaf.shape[1:])
+        return points[0] if (points == points[:1]).all() else Swept(values)
 
     def vmap(self, f: Callable, *args: PyTree) -> PyTree:
         """f(run, *args) over the lanes."""

@@ -11,6 +11,7 @@ from jax import Array
 
 from .checks import count, matrix
 from .core import Key
+from .kernels import MISSING, rbm_nll
 from .log import OverLanes, each_lane
 from .methods import rbm
 from .methods.binary import bernoulli
@@ -123,14 +124,6 @@ class NLL(OverLanes):
     def __call__(self, params: Params | Couplings) -> Any:
         if params.W.ndim == 2:
             return free_energy(params, self.data).sum() + len(self.data) * log_z(params)
-        from .engines import (
-            native,
-        )  # the engines know the methods, so they cannot be imported before them
-
-        if (
-            isinstance(params, Params)
-            and not native.MISSING
-            and min(params.W.shape[1:]) <= ENUMERABLE
-        ):
-            return native.nll(params, self.data)
+        if isinstance(params, Params) and not MISSING and min(params.W.shape[1:]) <= ENUMERABLE:
+            return rbm_nll(*params, self.data)
         return each_lane(self, params)

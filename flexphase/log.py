@@ -1,27 +1,28 @@
-"""The bookkeeping of one `train`: when to record, what was recorded, how long it took, and the
-checkpoint.
-"""
+"""The bookkeeping of one `train`: when to record, what was recorded, how long it took."""
 
 import contextlib
-import hashlib
 import json
-import os
 import time
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from . import checkpoints
+from .averages import Average, Slow
 from .checks import count
+from .contract import one_number
+from .core import Observer, State
+from .describe import Described, described, digest
 from .lanes import Lanes
-from .record import CLOCKS, Record, describe, is_key, pack, replacing, versions
+from .record import CLOCKS, RESERVED, Record, deciding_versions, leaf_name, versions
+
+KEPT_DATA = 2**20  # numbers: smaller data are kept in the record, larger ones by their digest
 
 
 def budget(mean_length: Any, ticks: int | None, phases: int | None) -> int:
@@ -50,30 +51,24 @@ def check_names(names: list[str]) -> None:
     before training, not lost after it.
     """
     for name in names:
-        taken = name in (*CLOCKS, "record", "diverged_at", "", ".", "..") or name.startswith(
-            ("params", "final.")
-        )
-        if taken or names.count(name) > 1 or "/" in name:
+        taken = name in (*CLOCKS, "record", "diverged_at", "", ".", "..")
+        if taken or name.startswith(RESERVED) or names.count(name) > 1 or "/" in name:
             raise ValueError(
                 f"{name!r} cannot name an axis or a metric of a record: a name stands for one "
-                "thing, has no slash, begins neither with "
-                f"params nor with final., and is none of {', '.join(CLOCKS)}, record, diverged_at."
+                f"thing, has no slash, begins with none of {', '.join(RESERVED)}, and is none of "
+                f"{', '.join(CLOCKS)}, record, diverged_at."
             )
 
 
 class OverLanes(eqx.Module):
-    """A metric that takes the parameters of all lanes at once, because it can do so faster than one
-    by one.
-    """
+    """A metric that takes the parameters of all lanes at once, because that is faster."""
 
     def __call__(self, params: Any) -> Any:
         raise NotImplementedError
 
 
 class AtEnd(eqx.Module):
-    """A dear metric: its curve is taken with `along`, a cheaper version of it, and `Record.final`
-    with `end`.
-    """
+    """An expensive metric: `along` is its cheap proxy during training, `end` the exact one."""
 
     along: Any
     end: Any
@@ -81,6 +76,7 @@ class AtEnd(eqx.Module):
 
 @eqx.filter_jit
 def each_lane(metric: Any, params: Any) -> Any:
+    """A metric of one lane, over all lanes."""
     return jax.vmap(metric)(params)
 
 
@@ -91,14 +87,21 @@ def measure(metric: Any, params: Any) -> np.ndarray:
     )
 
 
-def _unpack(tree: Any, packed: list[np.ndarray]) -> Any:
-    """The inverse of `pack`, given a tree of the same structure."""
-    leaves, treedef = jax.tree.flatten(tree)
-    restored = [
-        jax.random.wrap_key_data(jnp.asarray(new)) if is_key(old) else new
-        for old, new in zip(leaves, packed, strict=True)
-    ]
-    return jax.tree.unflatten(treedef, restored)
+def check_values(metrics: Mapping[str, Any], params: Any) -> None:
+    """Refuse, before training, a metric that is not one number a lane."""
+    lane = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), params)
+    for name, metric in metrics.items():
+        parts = (metric.along, metric.end) if isinstance(metric, AtEnd) else (metric,)
+        for part in parts:
+            if not isinstance(part, OverLanes):
+                one_number(name, eqx.filter_eval_shape(part, lane))
+
+
+class Snapshot(NamedTuple):
+    """Where all lanes were at a record, and their slow weights."""
+
+    state: State
+    slow: Slow | None
 
 
 @dataclass
@@ -106,63 +109,88 @@ class Log:
     """The state of all lanes, and what was recorded of it so far."""
 
     lanes: Lanes
-    state: Any
-    marks: np.ndarray
+    now: Snapshot
+    marks: np.ndarray  # ticks at which metrics are taken
     metrics: Mapping[str, Any]
+    observers: Mapping[str, Observer]
+    average: Average | None
     config: dict[str, Any]
-    engine: str
+    described: Described
     checkpoint: Path | None
-    curves: dict[str, list[np.ndarray]]
+    kept: Snapshot = None  # type: ignore[assignment]  # at the last record
+    curves: dict[str, list[np.ndarray]] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=lambda: {"seconds": 0.0, "metric_seconds": 0.0})
     diverged_at: np.ndarray = field(default_factory=lambda: np.array([]))
     finals: dict[str, np.ndarray] = field(default_factory=dict)
     done: int = 0
     interrupted: bool = False
+    stopped: bool = False
 
     @staticmethod
     def open(
         lanes: Lanes,
-        state: Any,
+        state: State,
         total: int,
         records: int,
         metrics: Mapping[str, Any],
+        observers: Mapping[str, Observer],
+        average: Average | None,
         engine: str,
-        checkpoint: Any,
+        checkpoint: str | Path | None,
     ) -> "Log":
+        """Begin, or go on from the checkpoint."""
         records = count(records, "records")
         check_names([*lanes.dims, *metrics])
+        run = described(lanes.settings)
+        parts = {"metrics": metrics, "observers": observers, "average": average}
         config = {
-            "run": describe(lanes.settings),
-            "dims": describe(lanes.dims),
+            "run": run.run,
+            "dims": {name: np.asarray(v).tolist() for name, v in lanes.dims.items()},
+            "swept": {name: np.asarray(v).tolist() for name, v in run.swept.items()},
             "ticks": total,
             "records": records,
-            "metrics": {name: describe(m) for name, m in metrics.items()},
             "engine": engine,
+            **{name: described(part).run for name, part in parts.items()},
         }
-        marks = np.unique(np.linspace(0, total, min(records, total) + 1).round().astype(int))
-        curves = {name: [] for name in [*CLOCKS, *metrics]}
         log = Log(
-            lanes,
-            state,
-            marks,
-            metrics,
-            config,
-            engine,
-            Path(checkpoint) if checkpoint else None,
-            curves,
+            lanes=lanes,
+            now=Snapshot(state, Slow.empty(state.params) if average else None),
+            marks=np.unique(
+                np.linspace(0, total, min(records, total) + 1).round().astype(np.int64)
+            ),
+            metrics=metrics,
+            observers=observers,
+            average=average,
+            config=config,
+            described=run,
+            checkpoint=Path(checkpoint) if checkpoint else None,
         )
+        check_values(metrics, state.params)
+        averaged = [f"averaged.{name}" for name in metrics] if average else []
+        log.curves = {name: [] for name in [*CLOCKS, *metrics, *averaged]}
         log.diverged_at = np.full(len(lanes.keys), -1, np.int64)
         if log.checkpoint and log.checkpoint.exists():
-            log.restore()
+            checkpoints.restore(log)
         else:
-            log.add(state)
+            log.record_now()
         return log
 
-    def next_mark(self) -> int | None:
-        """Ticks from here to the next record; None at the end."""
-        seen = len(self.curves["ticks"])
-        self.done = int(self.marks[seen - 1])
-        return int(self.marks[seen]) - self.done if seen < len(self.marks) else None
+    @property
+    def total(self) -> int:
+        return int(self.marks[-1])
+
+    @property
+    def moments(self) -> np.ndarray:
+        """Ticks at which parameters are added to the slow weights."""
+        return self.average.moments(self.total) if self.average else np.zeros(0, np.int64)
+
+    def ahead(self) -> int | None:
+        """Ticks from here to the next record or moment of the average; None at the end."""
+        here = int(self.now.state.ticks[0])
+        self.done = here
+        events = np.concatenate([self.marks, self.moments])
+        later = events[events > here]
+        return int(later.min()) - here if len(later) and not self.stopped else None
 
     def latest(self) -> dict[str, float]:
         """The mean of each metric over the lanes that have one."""
@@ -176,126 +204,121 @@ class Log:
 
     @contextlib.contextmanager
     def timing(self, what: str) -> Iterator[None]:
+        """Add the time of the block to `times[what]`."""
         began = time.perf_counter()
         try:
             yield
         finally:
             self.times[what] += time.perf_counter() - began
 
-    def add(self, state: Any) -> None:
-        """A record of this state."""
+    def reached(self, state: State) -> None:
+        """All lanes have been advanced to an event: average, record, keep."""
+        at, slow = int(state.ticks[0]), self.now.slow
+        if self.average and slow and at in self.moments:
+            with self.timing("seconds"):
+                slow = slow.add(self.average, state.params, at)
+        self.now = Snapshot(state, slow)
+        if at in self.marks:
+            self.record_now()
+
+    def record_now(self) -> None:
+        """Take the metrics of this state."""
+        state, slow = self.now
         with self.timing("metric_seconds"):
-            cheap = {
-                name: metric.along if isinstance(metric, AtEnd) else metric
-                for name, metric in self.metrics.items()
-            }
-            values = {name: measure(metric, state.params) for name, metric in cheap.items()}
+            cheap = {n: m.along if isinstance(m, AtEnd) else m for n, m in self.metrics.items()}
+            values = {n: self.checked(n, measure(m, state.params)) for n, m in cheap.items()}
+            if slow is not None:
+                none = np.full(len(self.lanes.keys), np.nan)
+                mean = slow.params(state.params) if len(slow.taken) else None
+                values |= {
+                    f"averaged.{n}": none if mean is None else measure(m, mean)
+                    for n, m in cheap.items()
+                }
         values |= {clock: np.asarray(getattr(state, clock)) for clock in CLOCKS}
-        finite = np.all(
-            [
-                np.isfinite(np.asarray(p)).reshape(len(p), -1).all(1)
-                for p in jax.tree.leaves(state.params)
-            ],
-            axis=0,
-        )
-        diverged_at = np.where((self.diverged_at < 0) & ~finite, values["ticks"], self.diverged_at)
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state.params)]
+        finite = np.all([np.isfinite(p).reshape(len(p), -1).all(1) for p in leaves], axis=0)
+        fresh = (self.diverged_at < 0) & ~finite
+        diverged_at = np.where(fresh, values["ticks"], self.diverged_at)
         curves = {name: [*curve, values[name]] for name, curve in self.curves.items()}
-        self.state, self.diverged_at, self.curves = (
-            state,
-            diverged_at,
-            curves,
-        )  # at once: Ctrl-C may come at any time
+        # At once: Ctrl-C may come at any time.
+        self.kept, self.diverged_at, self.curves = self.now, diverged_at, curves
         if self.checkpoint:
-            self.keep()
+            checkpoints.keep(self)
+
+    def checked(self, name: str, values: np.ndarray) -> np.ndarray:
+        """One real number for each lane."""
+        lanes = len(self.lanes.keys)
+        if values.shape != (lanes,) or values.dtype.kind not in "biuf":
+            raise ValueError(
+                f"the metric {name!r} must return one real number for each of the {lanes} lanes, "
+                f"not {values.dtype} of shape {values.shape}."
+            )
+        return values
 
     def finish(self) -> None:
-        """The dear metrics, at the end."""
+        """The expensive metrics, at the end."""
+        state, slow = self.kept
+        ends = {name: m.end for name, m in self.metrics.items() if isinstance(m, AtEnd)}
         with self.timing("metric_seconds"):
-            self.finals = {
-                name: measure(m.end, self.state.params)
-                for name, m in self.metrics.items()
-                if isinstance(m, AtEnd)
-            }
+            self.finals = {f"final.{n}": measure(m, state.params) for n, m in ends.items()}
+            if slow is not None and len(slow.taken):
+                mean = slow.params(state.params)
+                self.finals |= {f"averaged.final.{n}": measure(m, mean) for n, m in ends.items()}
 
-    def digest(self) -> str:
-        return hashlib.sha256(json.dumps(self.config, sort_keys=True).encode()).hexdigest()
-
-    def keep(self) -> None:
-        assert self.checkpoint
-        arrays = {f"state{i}": leaf for i, leaf in enumerate(pack(self.state))}
-        arrays |= {f"curve.{name}": np.stack(curve) for name, curve in self.curves.items()}
-        arrays |= {
-            "diverged_at": self.diverged_at,
-            "times": np.array(list(self.times.values())),
-            "digest": np.array(self.digest()),
-        }
-        with replacing(self.checkpoint) as part, open(part, "wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-
-    def restore(self) -> None:
-        try:
-            with open(self.checkpoint, "rb") as opened, np.load(opened, allow_pickle=False) as file:  # type: ignore[arg-type]
-                kept = dict(file)
-            if ours := str(kept["digest"]) == self.digest():
-                self._take(kept)
-        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(
-                f"{self.checkpoint} is not a checkpoint of flexphase ({error}); choose another "
-                "folder."
-            ) from None
-        if not ours:
-            raise ValueError(
-                f"{self.checkpoint} belongs to another configuration; resume with the same "
-                "settings or choose another folder."
-            )
-
-    def _take(self, kept: dict[str, np.ndarray]) -> None:
-        fresh = pack(self.state)
-        state = [kept[f"state{i}"] for i in range(len(fresh))]
-        curves = {name: list(kept[f"curve.{name}"]) for name in self.curves}
-        if [a.shape for a in state] != [a.shape for a in fresh] or len(
-            {len(curve) for curve in curves.values()}
-        ) > 1:
-            raise ValueError("its arrays do not fit together")
-        self.state, self.curves, self.diverged_at = (
-            _unpack(self.state, state),
-            curves,
-            kept["diverged_at"],
-        )
-        self.times = dict(zip(self.times, kept["times"].tolist(), strict=True))
+    def identity(self) -> dict[str, Any]:
+        """What two runs must have in common to be one: all but the length of training."""
+        rest = {k: v for k, v in self.config.items() if k not in ("ticks", "records")}
+        return rest | {"versions": deciding_versions()}
 
     def record(self) -> Record:
+        """What was recorded so far."""
         shape, dims = self.lanes.shape, list(self.lanes.dims)
+        state, slow = self.kept
         data: dict[str, Any] = {}
         for name, curve in self.curves.items():
-            data[name] = (
-                [*dims, "record"],
-                np.moveaxis(np.stack(curve), 0, -1).reshape(*shape, -1),
-            )
-            data[name][1].flags.writeable = True
-        data |= {
-            f"final.{name}": (dims, values.reshape(shape)) for name, values in self.finals.items()
-        }
-        for path, leaf in jax.tree_util.tree_flatten_with_path(self.state.params)[0]:
-            name = "params" + "".join(
-                f".{getattr(p, 'name', getattr(p, 'key', getattr(p, 'idx', '')))}" for p in path
-            )
-            array = np.asarray(leaf).reshape(*shape, *leaf.shape[1:])
-            data[name] = ([*dims, *(f"{name}_{i}" for i in range(array.ndim - len(dims)))], array)
+            values = np.moveaxis(np.stack(curve), 0, -1).reshape(*shape, -1)
+            data[name] = ([*dims, "record"], np.array(values))
+        data |= {name: (dims, values.reshape(shape)) for name, values in self.finals.items()}
+        data |= self.variables("params", state.params)
+        if slow is not None and len(slow.taken):
+            data |= self.variables("averaged.params", slow.params(state.params))
+        for name, observer in self.observers.items():
+            seen = jax.vmap(observer.result)(state.seen[name])
+            data |= self.variables(f"observed.{name}", seen)
+        data |= self.provenance()
         about = {"long_name": "ticks at which a parameter was found not finite; -1: never"}
         data["diverged_at"] = (dims, self.diverged_at.reshape(shape), about)
-        dataset = xr.Dataset(
-            data, coords={name: values for name, values in self.lanes.dims.items()}
-        )
+        dataset = xr.Dataset(data, coords=dict(self.lanes.dims))
         for clock, words in CLOCKS.items():
             dataset[clock].attrs["long_name"] = words
         dataset.attrs = {
             "config": json.dumps(self.config),
+            "digest": digest(self.identity()),
             "versions": json.dumps(versions()),
             "metrics": json.dumps(list(self.metrics)),
-            "engine": self.engine,
+            "engine": self.config["engine"],
             "interrupted": int(self.interrupted),
+            "stopped": int(self.stopped),
         } | self.times
         return Record(dataset)
+
+    def variables(self, prefix: str, tree: Any) -> dict[str, Any]:
+        """The leaves of a tree of all lanes as variables of the record."""
+        shape, dims, named = self.lanes.shape, list(self.lanes.dims), {}
+        for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
+            name = f"{prefix}.{leaf_name(path)}" if path else prefix
+            array = np.asarray(leaf).reshape(*shape, *leaf.shape[1:])
+            own = [f"{name}_{i}" for i in range(array.ndim - len(dims))]
+            named[name] = ([*dims, *own], array)
+        return named
+
+    def provenance(self) -> dict[str, Any]:
+        """Swept numbers, and data that are small enough to be kept."""
+        dims, named = [d for d in self.lanes.dims if d != "seed"], {}
+        arrays = {f"swept.{path}": (dims, v) for path, v in self.described.swept.items()}
+        small = {k: v for k, v in self.described.large.items() if v.size <= KEPT_DATA}
+        arrays |= {f"data.{sha256}": ([], v) for sha256, v in small.items()}
+        for name, (lane, array) in arrays.items():
+            own = [f"{name}_{i}" for i in range(array.ndim - len(lane))]
+            named[name] = ([*lane, *own], array)
+        return named

@@ -79,10 +79,23 @@ class Phases(eqx.Module):
         return self.selection.alternates
 
     @property
+    def b(self) -> Array:
+        """Long-run share of positive phases."""
+        return self.selection.b
+
+    def with_length(self, tau: Any) -> "Phases":
+        """The same selection, with phases of the same kind and mean length tau."""
+        return Phases(self.selection, type(self.positive)(tau), type(self.negative)(tau))
+
+    @property
     def mean_length(self) -> Array:
         return self.negative.mean + self.selection.b * (
             self.positive.mean - self.negative.mean
         )  # exact where the two are equal
+
+    def with_length(self, tau: Any) -> "Phases":
+        """The same selection, with durations of the same kind and of mean tau."""
+        return Phases(self.selection, type(self.positive)(tau), type(self.negative)(tau))
 
     def init(self, key: Key) -> tuple[()]:
         return ()

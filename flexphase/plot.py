@@ -15,13 +15,25 @@ import xarray as xr
 from .record import CLOCKS, Record, replacing
 
 Clock = Literal["ticks", "phases", "updates"]
+Band = Literal["sd", "sem", "quantiles"]
+Log = Literal["x", "y", "both"]
+
+#: What a curve and its band are, for each kind of band.
+BANDS = {
+    "sd": "mean and sd",
+    "sem": "mean and standard error",
+    "quantiles": "median and quartiles",
+}
 
 #: Okabe and Ito's colours, told apart by the colour-blind; their yellow is left out, which is too
 #: pale on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES = ("-", "--", ":", "-.")
 
-METRICS = {"nll": "NLL (nats, sum over rows)"}
+METRICS = {
+    "nll": "NLL (nats, sum over rows)",
+    "nll_ais": "NLL by AIS (nats, sum over rows)",
+}
 
 
 def axes(ax: Any = None, width: float = 5.0, height: float = 3.5) -> Any:
@@ -46,6 +58,7 @@ def shown(values: xr.DataArray, name: str) -> xr.DataArray:
 
 
 def pick_metric(record: Record, metric: str | None) -> str:
+    """The metric of that name, or the first one."""
     if not record.metrics:
         raise ValueError("this record holds no metric; train with metrics={name: function}.")
     if metric is not None and metric not in record.metrics:
@@ -66,11 +79,70 @@ def settings(record: Record) -> Iterable[tuple[dict[str, float], xr.Dataset]]:
 
 
 def over_seeds(values: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation over the seeds that did not diverge; a single seed has no spread."""
+    """Mean and standard deviation over the seeds that did not diverge; one seed has no spread."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # all seeds diverged: NaN is the answer
         finite = values.where(np.isfinite(values))
         return finite.mean("seed").values, finite.std("seed", ddof=1).values
+
+
+def with_band(values: xr.DataArray, band: Band) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The middle of the values over the seeds that did not diverge, and the lower and the upper
+    edge of the band around it.
+
+    `sd`: mean -+ one standard deviation; `sem`: mean -+ standard error of the mean, sd / sqrt(n);
+    `quantiles`: median, and the quartiles on both sides, which heavy tails do not move.
+    """
+    if band == "quantiles":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # all seeds diverged
+            finite = values.where(np.isfinite(values))
+            low, middle, high = finite.quantile([0.25, 0.5, 0.75], "seed").values
+        return middle, low, high
+    mean, half = over_seeds(values)
+    if band == "sem":
+        seeds = values.where(np.isfinite(values)).count("seed").values
+        half = half / np.sqrt(np.maximum(seeds, 1))
+    return mean, mean - half, mean + half
+
+
+def named_records(
+    records: Record | Sequence[Record] | Mapping[str, Record],
+) -> list[tuple[str, Record]]:
+    """Records with their names in a legend. Of several without names each gets its label, or the
+    kind of its method; one alone needs no name.
+    """
+    if isinstance(records, Mapping):
+        return list(records.items())
+    several = [records] if isinstance(records, Record) else list(records)
+    if len(several) == 1:
+        return [("", several[0])]
+    return [(label_of(record), record) for record in several]
+
+
+def label_of(record: Record) -> str:
+    """What a legend calls a record: the label that `flexphase train` gave it, or the kind of its
+    method.
+    """
+    method = record.config.get("run", {}).get("method", {})
+    return record.attrs.get("label") or method.get("kind", "")
+
+
+def common_metric(records: Iterable[Record], metric: str | None) -> str:
+    """The metric that is drawn of all records; a ValueError if they do not share it."""
+    chosen = sorted({pick_metric(record, metric) for record in records})
+    if len(chosen) > 1:
+        raise ValueError(
+            f"these records measure different things ({', '.join(chosen)}), which share no axis; "
+            "draw each in a figure of its own, or name a metric that all of them hold "
+            "(metric=, or --metric)."
+        )
+    return chosen[0]
+
+
+def check_choice(what: str, choice: str | None, known: Iterable[str]) -> None:
+    if choice not in (known := list(known)):
+        raise ValueError(f"the {what} must be one of {', '.join(known)}, not {choice!r}.")
 
 
 def curves(
@@ -78,36 +150,61 @@ def curves(
     metric: str | None = None,
     x: Clock = "phases",
     ax: Any = None,
+    band: Band = "sd",
+    log: Log | None = None,
 ) -> Any:
-    """A metric against one of the three clocks: mean and a band of one standard deviation over
-    seeds, a curve for each setting.
+    """A metric against one of the three clocks, over seeds: a curve with a band for each record and
+    each of its settings.
+
+    records: one, several, or a dictionary from the name in the legend to the record.
+    metric: its name; the first one of the records if None. Records whose metrics differ are
+        refused.
+    x: the clock, "ticks", "phases" or "updates".
+    ax: axes to draw in; None makes a figure.
+    band: "sd", "sem" or "quantiles", see `with_band`; the title of the legend says which.
+    log: "x", "y" or "both" for logarithmic axes; the start, at 0, is then left out of x.
+
+    Returns the axes:
+
+        plot.curves({"CD": a, "AoL": b}, x="ticks", band="quantiles", log="x")
     """
-    if x not in CLOCKS:
-        raise ValueError(f"the clock must be one of {', '.join(CLOCKS)}, not {x!r}.")
-    unnamed = [records] if isinstance(records, Record) else records
-    named = (
-        list(unnamed.items())
-        if isinstance(unnamed, Mapping)
-        else [("", record) for record in unnamed]
-    )
+    check_choice("clock", x, CLOCKS)
+    check_choice("band", band, BANDS)
+    if log is not None:
+        check_choice("logarithmic axis", log, ("x", "y", "both"))
+    named = named_records(records)
     if not named:
         raise ValueError("give at least one record to draw.")
+    metric = common_metric([record for _, record in named], metric)
     ax = axes(ax)
     style = itertools.product(LINES, PALETTE)
     for name, record in named:
-        chosen = pick_metric(record, metric)
         for setting, ds in settings(record):
             line, colour = next(style, (LINES[0], PALETTE[0]))
-            mean, sd = over_seeds(shown(ds[chosen], chosen))
+            middle, low, high = with_band(shown(ds[metric], metric), band)
             clock = ds[x].mean("seed").values
             words = [name, *(f"{k} = {v:g}" for k, v in setting.items())]
-            ax.plot(clock, mean, line, color=colour, label=", ".join(filter(None, words)) or None)
-            ax.fill_between(clock, mean - sd, mean + sd, color=colour, alpha=0.2, linewidth=0)
-        ax.set_ylabel(metric_label(chosen))
+            ax.plot(clock, middle, line, color=colour, label=", ".join(filter(None, words)) or None)
+            ax.fill_between(clock, low, high, color=colour, alpha=0.2, linewidth=0)
+    ax.set_ylabel(metric_label(metric))
     ax.set_xlabel(CLOCKS[x] + (" (ticks)" if x == "ticks" else ""))
-    ax.locator_params(axis="x", nbins=6)
+    if log in ("x", "both"):
+        ax.set_xscale("log", nonpositive="mask")
+    else:
+        ax.locator_params(axis="x", nbins=6)
+    if log in ("y", "both"):
+        log_y(ax)
     ax.xaxis.set_major_formatter("{x:,.0f}")
-    return finish(ax, seeds_in(record for _, record in named))
+    return finish(ax, seeds_in((record for _, record in named), band))
+
+
+def log_y(ax: Any) -> None:
+    """A logarithmic y-axis with plain numbers: 350, not 3.5 x 10^2."""
+    from matplotlib.ticker import LogFormatter
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
 
 
 def against(
@@ -134,21 +231,28 @@ def against(
     return finish(ax, seeds_in([record]))
 
 
-def seeds_in(records: Iterable[Record]) -> str:
-    """What the bands are."""
+def seeds_in(records: Iterable[Record], band: Band = "sd") -> str:
+    """What the curves and their bands are."""
     numbers = sorted({record.dataset.sizes["seed"] for record in records})
-    return (
-        "one seed" if numbers == [1] else f"mean and sd over {' or '.join(map(str, numbers))} seeds"
-    )
+    if numbers == [1]:
+        return "one seed"
+    return f"{BANDS[band]} over {' or '.join(map(str, numbers))} seeds"
 
 
 def finish(ax: Any, title: str) -> Any:
+    """The frame, the grid, and a legend whose title says what the bands are, even where no curve
+    has a name.
+    """
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25)
-    if ax.get_legend_handles_labels()[1]:
-        ax.legend(
-            frameon=False, title=title, alignment="left", fontsize="small", title_fontsize="small"
-        )
+    ax.legend(
+        *ax.get_legend_handles_labels(),
+        frameon=False,
+        title=title,
+        alignment="left",
+        fontsize="small",
+        title_fontsize="small",
+    )
     return ax
 
 

@@ -1,41 +1,41 @@
-"""What was measured, on three clocks, with its provenance: an xarray Dataset that is saved as
-netCDF, never as a pickle.
+"""What was measured, on three clocks, with its provenance.
+
+A record is an xarray Dataset that is saved as netCDF, never as a pickle, and holds the run as data.
 """
 
 import contextlib
-import functools
-import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from . import __version__
+from .core import Method, Run
+from .describe import Builder, described
+
 CLOCKS = {"ticks": "network time steps", "phases": "phases", "updates": "parameter updates"}
-NOTES = (
-    "config",
-    "versions",
-    "metrics",
-    "engine",
-    "interrupted",
-    "seconds",
-    "metric_seconds",
-)  # what a record says of itself
+#: What a record says of itself.
+NOTES = ("config", "versions", "metrics", "engine", "interrupted", "seconds", "metric_seconds")
+#: Names that begin like this are the record's own.
+RESERVED = ("params", "final.", "averaged", "observed.", "swept.", "data.")
 
 
 @dataclass(frozen=True)
 class Record:
-    """`dataset` has a dimension for each swept quantity (seed, b, ...) and `record`; clocks,
-    metrics, final parameters are variables.
+    """Metrics, parameters and provenance of a run.
+
+    `dataset` has a dimension for each swept quantity (seed, b, ...) and `record`; clocks, metrics,
+    final parameters (`params.*`) and, with slow weights, the same of the averaged machine
+    (`averaged.*`) are its variables.
     """
 
     dataset: xr.Dataset
@@ -49,7 +49,7 @@ class Record:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The resolved configuration."""
+        """The resolved configuration; `config["run"]` is the run as data."""
         return json.loads(self.attrs["config"])
 
     @property
@@ -59,26 +59,137 @@ class Record:
     @property
     def params(self) -> dict[str, np.ndarray]:
         """The final parameters by name, lane dimensions first."""
-        return {
-            name[len("params.") :] or "theta": np.asarray(v)
-            for name, v in self.dataset.items()
-            if str(name).startswith("params")
-        }  # type: ignore[index]
+        return self._params("params")
 
-    def final(self, metric: str | None = None) -> xr.DataArray:
-        """A metric at the end, in every lane: measured for good (`AtEnd`) where it was, else the
-        last point of its curve.
+    @property
+    def averaged_params(self) -> dict[str, np.ndarray]:
+        """The slow weights by name, lane dimensions first; empty without an average."""
+        return self._params("averaged.params")
+
+    def _params(self, prefix: str) -> dict[str, np.ndarray]:
+        named = {str(name): np.asarray(v) for name, v in self.dataset.items()}
+        own = {n: v for n, v in named.items() if n == prefix or n.startswith(f"{prefix}.")}
+        return {name[len(prefix) + 1 :] or "theta": value for name, value in own.items()}
+
+    @property
+    def averaged(self) -> bool:
+        """Does it hold slow weights?"""
+        return bool(self.averaged_params)
+
+    def final(self, metric: str | None = None, averaged: bool = False) -> xr.DataArray:
+        """A metric at the end, in every lane.
+
+        Args:
+            metric: its name (default: the first).
+            averaged: of the slow weights instead of the last iterate.
+
+        Returns: the exact value if there is one (`AtEnd`), else the last point of the curve.
         """
         name = metric or self.metrics[0]
-        return (
-            self[f"final.{name}"] if f"final.{name}" in self.dataset else self[name].isel(record=-1)
-        )
+        if averaged:
+            self._need_average()
+        prefix = "averaged." if averaged else ""
+        exact = f"{prefix}final.{name}"
+        return self[exact] if exact in self.dataset else self[prefix + name].isel(record=-1)
+
+    def _need_average(self) -> None:
+        if not self.averaged:
+            raise ValueError(
+                "this record holds no slow weights; train with average=0.5 (--average 0.5)."
+            )
+
+    def sel(self, **chosen: Any) -> "Record":
+        """A part of the record, by the values of its dimensions: `record.sel(b=0.5, seed=3)`."""
+        try:
+            return Record(self.dataset.sel(chosen))
+        except KeyError as error:
+            known = {d: self[d].values.tolist() for d in map(str, self["diverged_at"].dims)}
+            raise ValueError(f"the record has no {chosen} ({error}); it has {known}.") from None
+
+    def observed(self, name: str) -> dict[str, xr.DataArray]:
+        """What the observer of that name returned: arrays by name, lane dimensions first."""
+        prefix = f"observed.{name}."
+        found = {str(k): v for k, v in self.dataset.items() if str(k).startswith(prefix)}
+        if not found:
+            raise ValueError(f"this record has no observer {name!r}; train with observers={{...}}.")
+        return {key[len(prefix) :]: value for key, value in found.items()}
+
+    def run(self, data: Any = (), allow: Iterable[Any] = ()) -> Run:
+        """The run that made this record.
+
+        Args:
+            data: arrays that the record names by their digest only, because they are large.
+            allow: classes and functions of yours that the run uses, or names of modules that may
+                be imported for it. Nothing else is built: a record is data, never code.
+
+        Example: `Record.load("run.nc").run()`, `record.sel(b=0.5).run(allow=[MyMethod])`.
+        """
+        return self._built(self.config["run"], data, allow)
+
+    def method(self, allow: Iterable[Any] = ()) -> Method:
+        """The method that was trained; `allow` as in `run`."""
+        return self._built(self.config["run"].get("method"), (), allow)
+
+    def _built(self, description: Any, data: Any, allow: Iterable[Any]) -> Any:
+        kept = {str(n)[5:]: v.values for n, v in self.dataset.items() if str(n).startswith("data.")}
+        try:
+            if not isinstance(description, dict) or "class" not in description:
+                raise ValueError("it was made by an older version")
+            return Builder(self._swept, kept | described(data).large, allow).build(description)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"the run of this record cannot be rebuilt: {error}.") from None
+
+    def _swept(self, path: str) -> Any:
+        """The one value that a swept number has in this part of the record."""
+        values = self[f"swept.{path}"]
+        lanes = [d for d in values.dims if d in self["diverged_at"].dims]
+        first = values.isel(dict.fromkeys(lanes, 0))
+        if not (values == first).all():
+            raise ValueError(
+                f"it holds several runs, which differ in {path}; choose one with record.sel(...)"
+            )
+        return first.values
+
+    def parameters(
+        self, averaged: bool = False, allow: Iterable[Any] = (), lane: int | None = None
+    ) -> Any:
+        """The parameters of one lane, in the form that the method itself gives them.
+
+        Args:
+            averaged: the slow weights instead of the last iterate.
+            allow: as in `run`.
+            lane: number of the lane, counted through all dimensions (default: the only one).
+
+        Example: `record.sel(seed=3).parameters(averaged=True)`.
+        """
+        lanes = self["diverged_at"]
+        if lane is None and lanes.size > 1:
+            raise ValueError(
+                f"the record holds {lanes.size} networks; choose one: record.sel(seed=0), or lane=0."
+            )
+        if not 0 <= (lane := lane or 0) < lanes.size:
+            raise ValueError(
+                f"the run has {lanes.size} trained networks, numbered from 0; there is no {lane}."
+            )
+        if averaged:
+            self._need_average()
+        kept = self.averaged_params if averaged else self.params
+        method = self.method(allow)
+        like = jax.eval_shape(lambda: method.init(jax.random.key(0))[0])
+
+        def leaf(path: Any, shape: Any) -> jax.Array:
+            name = leaf_name(path) or "theta"
+            if name not in kept or kept[name].shape[lanes.ndim :] != shape.shape:
+                raise ValueError("the parameters in this record do not fit its method.")
+            return jnp.asarray(kept[name].reshape(lanes.size, *shape.shape)[lane], shape.dtype)
+
+        return jax.tree_util.tree_map_with_path(leaf, like)
 
     def to_dataframe(self):
-        """Tidy: a row for each lane and record, with the clocks and the metrics as columns (needs
-        pandas, which xarray brings).
-        """
-        return self.dataset[[*CLOCKS, *self.metrics]].to_dataframe().reset_index()
+        """Tidy: a row for each lane and record, clocks and metrics as columns (a pandas table)."""
+        averaged = [f"averaged.{name}" for name in self.metrics if self.averaged]
+        columns = self.dataset[[*CLOCKS, *self.metrics, *averaged]]
+        return columns.to_dataframe().reset_index()
 
     def save(self, path: str | Path) -> Path:
         """Write netCDF, whole or not at all."""
@@ -89,6 +200,7 @@ class Record:
 
     @staticmethod
     def load(path: str | Path) -> "Record":
+        """A record that `save` wrote; anything else is a ValueError with one sentence."""
         try:
             with xr.open_dataset(path, engine="h5netcdf") as ds:
                 ds.load()
@@ -106,6 +218,11 @@ class Record:
         return record
 
 
+def leaf_name(path: Any) -> str:
+    """W, or 0.W: the name of a leaf of the parameters."""
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A sibling to write to, which takes the place of `path` at once when the block ends well."""
@@ -117,60 +234,16 @@ def replacing(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def is_key(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def pack(tree: Any) -> list[np.ndarray]:
-    """The leaves of a state as plain arrays; random keys as their bits."""
-    return [
-        np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
-        for leaf in jax.tree.leaves(tree)
-    ]
-
-
-def describe(value: Any) -> Any:
-    """A configuration as JSON: modules by their fields, small arrays by value, large ones by shape
-    and digest.
-    """
-    if isinstance(value, eqx.Module):
-        fields = value.__dataclass_fields__
-        return {"kind": type(value).__name__} | {
-            name: describe(getattr(value, name)) for name in fields
-        }
-    if isinstance(value, tuple) and (names := getattr(value, "_fields", None)):
-        return {name: describe(v) for name, v in zip(names, value, strict=True)}
-    if isinstance(value, dict):
-        return {str(k): describe(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [describe(v) for v in value]
-    if isinstance(value, (np.ndarray, np.generic, jax.Array)):
-        array = pack(value)[0]
-        if array.size <= 64:
-            return (
-                array.astype(str).astype(float).tolist()
-                if array.dtype.kind == "f"
-                else array.tolist()
-            )  # 0.1, not 0.10000000149
-        return {
-            "shape": list(array.shape),
-            "dtype": str(array.dtype),
-            "sha256": hashlib.sha256(array.tobytes()).hexdigest(),
-        }
-    if isinstance(value, functools.partial):
-        return {
-            "kind": "partial",
-            "func": describe(value.func),
-            "args": describe(value.args),
-            "keywords": describe(value.keywords),
-        }
-    if callable(value):
-        return f"{value.__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"
-    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+def deciding_versions() -> dict[str, str]:
+    """The versions that decide the bits of a result."""
+    names = ("jax", "jaxlib", "numpy")
+    return {"flexphase": __version__} | {name: metadata.version(name) for name in names}
 
 
 def versions() -> dict[str, str]:
-    names = ("jax", "jaxlib", "equinox", "optax", "numpy", "xarray")
-    return {"python": platform.python_version(), "machine": platform.machine()} | {
-        n: metadata.version(n) for n in names
-    }
+    """All versions that are worth a note."""
+    rest = {name: metadata.version(name) for name in ("equinox", "optax", "xarray")}
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    } | (deciding_versions() | rest)

@@ -22,6 +22,9 @@ with contextlib.suppress(OSError):
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(compiled))
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
+import flexphase
+
+flexphase.exact_lanes()
 import jax
 
 jax.config.update("jax_numpy_rank_promotion", "raise")

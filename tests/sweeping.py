@@ -1,4 +1,4 @@
-"""Small sweeps for the tests of sweeps and kills: an RBM on Bars and Stripes, two chunks or more."""
+"""Small sweeps for the tests of sweeps and kills: an RBM on Bars and Stripes, several chunks."""
 
 import numpy as np
 import xarray as xr

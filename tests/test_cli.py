@@ -404,6 +404,36 @@ def test_plot_draws_several_runs_and_a_table(trained, tmp_path, capsys):
     assert call(capsys, *words, "--force")[0] == 0
 
 
+def test_plot_options_and_a_table_beside_the_figure(trained, tmp_path, capsys):
+    """The numbers of the table against NumPy's."""
+    words = ["plot", trained, "--band", "quantiles", "--log", "both", "--out", tmp_path / "f.svg"]
+    code, _, err = call(capsys, *words, "--table")
+    assert code == 0 and str(tmp_path / "f.csv") in err
+    assert "median and quartiles over 2 seeds" in (tmp_path / "f.svg").read_text()
+    names, row = [line.split(",") for line in (tmp_path / "f.csv").read_text().splitlines()]
+    values = dict(zip(names, row[-len(names) :], strict=True))
+    final = Record.load(trained / "record.nc").final().values
+    for name, expected in (
+        ("mean", final.mean()),
+        ("sd", final.std(ddof=1)),
+        ("median", np.median(final)),
+    ):
+        assert float(values[name]) == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_plot_refuses_mixed_metrics_and_names_the_methods(trained, labelled, tmp_path, capsys):
+    words = ["train", "rbm", "--data", labelled, "--hidden", "2", "--length", "2", "--phases", "4"]
+    assert call(capsys, *words, "--records", "1", "--out", tmp_path / "error")[0] == 0
+    code, _, err = call(capsys, "plot", trained, tmp_path / "error", "--out", tmp_path / "f.svg")
+    assert code == 2 and "nll, train_error" in err and not (tmp_path / "f.svg").exists()
+    words = ["train", "boltzmann", "--data", "bas:2", "--hidden", "2", "--length", "2"]
+    small = ["--phases", "4", "--records", "1", "--out", tmp_path / "machine"]
+    assert call(capsys, *words, *small)[0] == 0
+    assert call(capsys, "plot", trained, tmp_path / "machine", "--out", tmp_path / "f.svg")[0] == 0
+    drawn = (tmp_path / "f.svg").read_text()
+    assert "RBM, CD-2" in drawn and "Boltzmann machine, AoL, T = 2, b = 0.5" in drawn
+
+
 def test_help_names_every_command_and_true_defaults(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     assert main(["--help"]) == 0
@@ -468,7 +498,8 @@ def test_a_reader_that_goes_away_is_no_error(trained):
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_real_signal_ends_a_real_process_and_loses_nothing(sent, tmp_path):
-    words = f"train rbm --data bas:2 --phases 10000000 --records 1000 --engine jax --out {tmp_path}/run".split()
+    long = "train rbm --data bas:2 --phases 10000000 --records 1000 --engine jax"
+    words = f"{long} --out {tmp_path}/run".split()
     # a shell's background jobs are deaf to it
     hear = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"
     command = [

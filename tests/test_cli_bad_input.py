@@ -55,6 +55,30 @@ def test_words_that_are_no_command(words, says, capsys):
 
 
 @pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["trian"], "did you mean train?"),
+        (["train", "rmb"], "did you mean rbm?"),
+        (["train", "rbm", "--rule", "aoll"], "did you mean aol?"),
+        (["train", "rbm", "--lenght", "3"], "did you mean --length?"),
+        (["train", "rbm", "--lenght=3"], "flexphase train rbm: unrecognized"),
+        (["train", "rbm", "--data", "minst"], "did you mean mnist?"),
+        (["data", "fetch", "nmist"], "did you mean mnist?"),
+        (["plan", "rmb"], "did you mean rbm?"),
+        (["plan", "rbm", "--lanse", "3"], "did you mean --lane?"),
+        (["plot", "x", "--bnad", "sd"], "did you mean --band?"),
+    ],
+)
+def test_the_nearest_word_for_a_typo(words, says, capsys):
+    refused(capsys, *words, says=says)
+
+
+def test_no_word_is_suggested_where_none_is_near(capsys):
+    assert main([*SMALL, "--colour", "red"]) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("option", "value", "says"),
     [
         ("--b", "0", "strictly between"),
@@ -267,6 +291,11 @@ def test_records_that_are_none(tmp_path, capsys):
         tmp_path / "f.png",
         says="both name",
     )
+    figure = ["plot", record, "--out", tmp_path / "f.png"]
+    refused(capsys, *figure, "--table", tmp_path / "t.txt", says="t.csv")
+    refused(capsys, *figure, "--table", tmp_path, says="give --table a file")
+    refused(capsys, *figure, "--band", "iqr", says="invalid choice")
+    refused(capsys, *figure, "--log", "z", says="invalid choice")
     (tmp_path / "mine.npy").write_text("kept")
     refused(capsys, "sample", record, "--out", tmp_path / "mine.png", says="mine.npy exists")
     assert (tmp_path / "mine.npy").read_text() == "kept"

@@ -11,9 +11,11 @@ import pytest
 from on_jax import train
 
 from flexphase import estimators
-from flexphase.core import Estimator, Optimiser, Phase, Run, check, init, tick
+from flexphase.contract import check
+from flexphase.core import Optimiser, Phase, Run, init, tick
 from flexphase.data import LabelContrast, Rows, bars_and_stripes
 from flexphase.lanes import grid
+from flexphase.estimators import Baseline, Weighted
 from flexphase.methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
 from flexphase.methods.boltzmann import lattice
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
@@ -27,6 +29,7 @@ class Sticky(eqx.Module):
 
     change: jax.Array = eqx.field(converter=jnp.float32)
     alternates: bool = eqx.field(static=True, default=False)
+    b: float = eqx.field(static=True, default=0.5)
 
     @property
     def mean_length(self):
@@ -67,11 +70,19 @@ PROCESSES = {
     "geometric": Phases(Bernoulli(0.6), Geometric(2.5), Geometric(1.5)),
     "sticky": Sticky(0.3),
 }
+
+
+def at_first_sight(phase):
+    return phase.sign / phase.prob * phase.first, phase.first
+
+
 ESTIMATORS = {
     "two_term": estimators.two_term,
     "isd": estimators.isd,
     "always_on": estimators.always_on,
-    "at first sight": Estimator(lambda p: (p.sign / p.prob * p.first, p.first), local=True),
+    "baseline": Baseline(0.1),
+    "differential": estimators.differential,
+    "at first sight": Weighted(at_first_sight),
 }
 TICKS = 24
 
@@ -98,13 +109,18 @@ class AnyProcess(eqx.Module):
 
 
 class AnyEstimator(eqx.Module):
+    """The estimator number `which`; each has a memory of its own."""
+
     which: jax.Array
 
-    def __call__(self, phase):
-        weights, applies = zip(
-            *(estimator(phase) for estimator in ESTIMATORS.values()), strict=True
-        )
-        return jnp.stack(weights)[self.which], jnp.stack(applies)[self.which]
+    def init(self, params):
+        return tuple(estimator.init(params) for estimator in ESTIMATORS.values())
+
+    def update(self, phase, g, memories):
+        made = [e.update(phase, g, m) for e, m in zip(ESTIMATORS.values(), memories, strict=True)]
+        steps, applies, memories = zip(*made, strict=True)
+        step = jax.tree.map(lambda *leaves: jnp.stack(leaves)[self.which], *steps)
+        return step, jnp.stack(applies)[self.which], memories
 
 
 def size(tree):
@@ -120,7 +136,8 @@ def watch(runs, keys):
     def lane(run, key):
         def body(s, _):
             new = tick(run, s)
-            return new, (size(new.acc), new.ticks, new.phases, new.updates, new.phase)
+            held = new.memory[0] if isinstance(run.estimator, AnyEstimator) else new.memory
+            return new, (size(held), new.ticks, new.phases, new.updates, new.phase)
 
         start = init(run, key)
         end, seen = jax.lax.scan(body, start, None, TICKS)
@@ -131,30 +148,33 @@ def watch(runs, keys):
 
 
 def examine(estimator, before, after, held, ticks, phases, updates, phase):
-    """One lane: clocks, updates where the estimator says so, and an empty accumulator exactly for
-    the temporally local rules.
-    """
+    """One lane: clocks, and updates where the estimator says so."""
     assert (ticks == np.arange(1, TICKS + 1)).all()
-    last, first = (
-        phase.left == 0,
-        phase.left == phase.ticks - 1,
-    )  # `left` was counted down at the end of the tick
+    # `left` was counted down at the end of the tick
+    last, first = phase.left == 0, phase.left == phase.ticks - 1
     assert (phases == np.cumsum(last)).all()
     applies = {
         "two_term": last & (phase.sign < 0),
         "isd": last,
         "always_on": np.ones_like(last),
+        "baseline": last,
+        "differential": np.arange(TICKS) > 0,  # there is no change yet at the first tick
         "at first sight": first,
     }[estimator]
     assert (updates == np.cumsum(applies)).all()
-    if (
-        estimator == "two_term"
-    ):  # g_plus is remembered from the end of a positive phase to the end of the negative one
+    if estimator == "two_term":  # from the end of a positive phase to that of the negative one
         assert ((held > 0) == (phases % 2 == 1)).all() and (held > 0).any()
-    else:
-        assert (held == 0).all()
     assert jax.tree.all(jax.tree.map(lambda a: np.isfinite(a).all(), after))
     assert not jax.tree.all(jax.tree.map(np.array_equal, before, after))
+
+
+LOCAL = {"isd", "always_on", "at first sight"}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_temporally_local_is_what_init_returns(name):
+    memory = ESTIMATORS[name].init(METHODS["rbm"][0].init(jax.random.key(0))[0])
+    assert (jax.tree.leaves(memory) == []) == (name in LOCAL)
 
 
 def pick(tree, lane):
@@ -194,7 +214,9 @@ def test_every_combination_compiled_by_itself(method, process, estimator):
 
 @pytest.mark.parametrize("process", [p for p in PROCESSES if p != "alternating"])
 def test_two_terms_need_alternating_phases(process):
-    with pytest.raises(ValueError, match=r"two-term estimator.*isd or always_on"):
+    with pytest.raises(
+        ValueError, match=r"two-term estimator.*estimators.isd or flexphase.always_on"
+    ):
         check(make("rbm", process, "two_term"))
 
 
@@ -276,8 +298,9 @@ def test_one_compilation_for_each_shape():
         return len(counted.traced)
 
     once = go(2, 0, 40, 2, b=[0.2, 0.5], tau=[3.0], eta=[0.1, 0.2])
-    assert once == go(2, 17, 97, 5, b=[0.3, 0.9], tau=[8.0], eta=[0.01, 0.3])
-    assert once < go(3, 0, 40, 2, b=[0.2, 0.5], tau=[3.0], eta=[0.1, 0.2])
+    again = go(2, 17, 97, 5, b=[0.3, 0.9], tau=[8.0], eta=[0.01, 0.3])
+    assert again == once + 1  # shapes are checked in every call, nothing is compiled
+    assert again + 1 < go(3, 0, 40, 2, b=[0.2, 0.5], tau=[3.0], eta=[0.1, 0.2])
 
 
 @pytest.mark.parametrize("method", ["rbm", "equilibrium"])
@@ -313,8 +336,9 @@ def test_a_stopped_run_goes_on_to_the_same_bits(method, tmp_path):
     assert same(bits(go(kept)), bits(whole))
     again = go(kept, ctrl_c)  # nothing is left to do
     assert again.attrs["interrupted"] == 0 and same(bits(again), bits(whole))
-    with pytest.raises(ValueError, match="another configuration"):
-        train(run, ticks=120, seeds=3, records=5, metrics=metrics, checkpoint=kept)
+    other = run._replace(estimator=estimators.always_on)
+    with pytest.raises(ValueError, match=r"another configuration: estimator.weigh.*weigh_isd"):
+        train(other, ticks=100, seeds=3, records=5, metrics=metrics, checkpoint=kept)
 
 
 def test_a_diverging_lane_is_marked_and_the_others_go_on():

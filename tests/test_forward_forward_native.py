@@ -9,20 +9,22 @@ import optax
 import pytest
 
 from flexphase import rules
-from flexphase.core import Optimiser, Run, train
+from flexphase import kernels, train
+from flexphase.core import Optimiser, Run
 from flexphase.data import LabelContrast, Rows, digits
 from flexphase.engines import forward_forward as engine
-from flexphase.engines import native, pick
+from flexphase.engines import choose
 from flexphase.engines.jax import JaxEngine
+from flexphase.estimators import Differential
 from flexphase.lanes import grid, lanes
 from flexphase.methods import RBM, ForwardForward
 from flexphase.methods.forward_forward import label_scores
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases
 
 pytestmark = pytest.mark.skipif(
-    bool(native.MISSING), reason="installed without the compiled engines"
+    bool(kernels.MISSING), reason="installed without the compiled engines"
 )
-ISAS = native._native.isas() if not native.MISSING else [""]
+ISAS = kernels._native.isas() if not kernels.MISSING else [""]
 SIZES = (64, 37, 50, 16)  # of which only one fills its vectors
 
 
@@ -44,7 +46,7 @@ def numpy_loop(every, state, ticks, lane=0):
     """Everything again, dense and in float64, from the drawn phases and stimuli alone: parameters
     after `ticks` ticks.
     """
-    phase, *rest = engine.draw(every, state)
+    phase, _, *rest = engine.next_passes(every, state)
     sign, weight, apply, rows, labels = (np.asarray(part)[lane] for part in (phase.sign, *rest))
     source = every.run.source
     theta, eta = (
@@ -135,7 +137,7 @@ def test_states_can_be_handed_from_engine_to_engine(rule):
     ):
         np.testing.assert_allclose(a, b, atol=1e-5)
     if rule == "two-term":
-        assert np.abs(half.acc[0].W).max() > 1e-4
+        assert np.abs(half.memory[0].W).max() > 1e-4
     ends = [
         JaxEngine().advance(every, half, 102, quiet),
         engine.advance(every, theirs, 102, quiet, 1),
@@ -199,7 +201,7 @@ def test_scores_of_labels(sizes, classes, isa):
     images = np.where(rng.random((70, sizes[0])) < 0.3, rng.random((70, sizes[0])), 0).astype(
         np.float32
     )
-    ours = engine.label_scores(params, images, classes, threads=2, isa=isa)
+    ours = kernels.forward_forward_scores(params, images, classes, 2, isa)
     theirs = jax.vmap(lambda p: label_scores(p, jnp.asarray(images), classes))(params)
     np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=1e-8)
 
@@ -210,15 +212,16 @@ def test_a_lane_that_diverges_leaves_the_others_alone():
         grid(lambda eta: make_run("isd", optax.sgd, eta, source=source), eta=[0.1, 1e38]),
         ticks=100,
         records=2,
-        engine=engine.ForwardForward(1),
+        engine="native",
+        threads=1,
     )
     assert record["diverged_at"].values[0, 0] == -1 and record["diverged_at"].values[1, 0] > 0
 
 
 def test_auto_takes_it_and_resumes_to_the_same_bits(tmp_path):
     run = make_run("two-term")
-    assert isinstance(pick("auto", run), engine.ForwardForward)
-    whole = train(run, ticks=4200, records=4, engine=engine.ForwardForward(1))
+    assert isinstance(choose("auto", run), engine.ForwardForwardEngine)
+    whole = train(run, ticks=4200, records=4, engine="native", threads=1)
 
     def stop(done, total, latest):
         if done > 2100:
@@ -228,7 +231,8 @@ def test_auto_takes_it_and_resumes_to_the_same_bits(tmp_path):
         "ticks": 4200,
         "records": 4,
         "checkpoint": tmp_path / "state.npz",
-        "engine": engine.ForwardForward(1),
+        "engine": "native",
+        "threads": 1,
     }
     assert train(run, progress=stop, **options).attrs["interrupted"]
     resumed = train(run, **options)
@@ -240,14 +244,15 @@ REFUSED = [
     (make_run()._replace(method=RBM(64, 5)), "does not know RBM"),
     (make_run()._replace(source=Rows(digits().images)), "LabelContrast"),
     (make_run()._replace(process=Phases(Bernoulli(0.5), Fixed(2))), "one tick"),
-    (make_run()._replace(process=Phases(Alternating(), Fixed(1), Geometric(1.0))), "one tick"),
+    (make_run()._replace(process=Phases(Alternating(), Fixed(1), Geometric(1.5))), "one tick"),
+    (make_run()._replace(estimator=Differential()), "memory of its own"),
     (make_run(optimiser=optax.rmsprop), "optax.adam and optax.sgd"),
 ]
 
 
 @pytest.mark.parametrize(("run", "words"), REFUSED)
 def test_what_it_cannot_do_it_refuses_with_a_sentence(run, words):
-    assert words in (engine.ForwardForward(1).refuses(run) or "")
+    assert words in (engine.ForwardForwardEngine(1).refuses(run) or "")
 
 
 @pytest.mark.parametrize(
@@ -264,7 +269,7 @@ def test_what_it_cannot_do_it_refuses_with_a_sentence(run, words):
 )
 def test_the_kernel_checks_what_it_is_given(change, words):
     every = lanes(make_run(sizes=(64, 20, 20)), 1, 0)
-    arrays = engine.unpack(JaxEngine().start(every), adam=True)
+    arrays = engine.to_arrays(JaxEngine().start(every), adam=True)
     arrays |= {
         "images": np.asarray(every.run.source.images)[None],
         "eta": np.ones(1, np.float32),
@@ -280,6 +285,6 @@ def test_the_kernel_checks_what_it_is_given(change, words):
         }.items()
     }
     arrays |= {"apply": np.ones((1, 3), bool)}
-    native._native.forward_forward(arrays, 2, 10, True, 1)
+    kernels._native.forward_forward(arrays, 2, 10, True, 1)
     with pytest.raises(ValueError, match=words):
-        native._native.forward_forward(arrays | change, 2, 10, True, 1)
+        kernels._native.forward_forward(arrays | change, 2, 10, True, 1)

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from native_abuse import arrays, call, good, grows, hostile, refused
 
-from flexphase.engines import native
+from flexphase import kernels
 
-pytestmark = pytest.mark.skipif(bool(native.MISSING), reason="built without a compiler")
+pytestmark = pytest.mark.skipif(bool(kernels.MISSING), reason="built without a compiler")
 
 
 def test_every_kernel_takes_odd_sizes_and_no_lanes_or_ticks():
-    good(native._native)
+    good(kernels._native)
 
 
 @pytest.mark.parametrize("kind", ["small", "wide", "machine"])
 def test_hostile_arrays_are_refused_by_name(kind):
-    sentences = [refused(native._native, kind, given) for _, given in hostile(kind)]
+    sentences = [refused(kernels._native, kind, given) for _, given in hostile(kind)]
     assert all(s.endswith(".") for s in sentences)
     assert "W must be a writable C-contiguous array of float32 of shape" in sentences[0]
 
@@ -27,7 +27,7 @@ def test_a_refused_call_changes_nothing(kind):
     """An error in the tape is found while the lanes run: their arrays are as they were."""
     given = next(g for why, g in hostile(kind) if why == "tape too short")
     before = {name: np.copy(a) for name, a in given.items()}
-    refused(native._native, kind, given)
+    refused(kernels._native, kind, given)
     for name in ("W", "v", "h", "left", "rng", "updates"):
         np.testing.assert_array_equal(given[name], before[name])
 
@@ -36,9 +36,9 @@ def test_arrays_that_are_only_read_may_be_read_only():
     given = arrays(3, 5, 4)
     for name in ("ticks", "row", "data", "eta"):
         given[name].flags.writeable = False
-    call(native._native, given, "small")
+    call(kernels._native, given, "small")
 
 
 def test_no_leak_over_ten_thousand_calls():
     """Two kilobytes of arrays per call would be 20 MB; the process grows by less than two."""
-    assert grows(native._native, 10_000) < 2_000
+    assert grows(kernels._native, 10_000) < 2_000

@@ -13,14 +13,15 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare
 
 import flexphase as fp
-from flexphase.engines import native, pick
+from flexphase import engines, kernels
+from flexphase.engines import boltzmann, choose
 from flexphase.lanes import lanes
 from flexphase.likelihood import states
 from flexphase.methods.binary import NegativeStart
 from flexphase.methods.boltzmann import BoltzmannMachine, energy
 from flexphase.methods.rbm import Params
 
-pytestmark = pytest.mark.skipif(bool(native.MISSING), reason="built without a compiler")
+pytestmark = pytest.mark.skipif(bool(kernels.MISSING), reason="built without a compiler")
 DATA = np.random.default_rng(0).integers(0, 2, (6, 5))
 
 
@@ -49,7 +50,7 @@ def experiment(kind="small-persistent", seeds=20, tau=6.0, eta=0.05):
 @functools.cache
 def walked(kind, pieces=(300,), threads=1, isa="", seeds=20):
     every = experiment(kind, seeds)
-    engine = native.Boltzmann(threads, isa)
+    engine = boltzmann.BoltzmannEngine(threads, isa)
     state = engine.start(every)
     for ticks in pieces:
         state = engine.advance(every, state, ticks, quiet)
@@ -83,7 +84,7 @@ class TestDependsOnNothingElse:
         assert_same_bits(walked(kind), walked(kind, threads=3))
 
     def test_instruction_set(self, kind):
-        for isa in native._native.isas():
+        for isa in kernels._native.isas():
             assert_same_bits(walked(kind), walked(kind, isa=isa))
 
     def test_other_lanes(self, kind):
@@ -98,13 +99,13 @@ def test_samples_follow_the_enumerated_distribution(kind, monkeypatch):
     """States (v, h) of 512 free chains that do not learn, 20 sweeps apart, against p = exp(-E) / Z
     over all 2^6 states: chi-square.
     """
-    monkeypatch.setattr(native, "WIDE", 0 if kind == "wide" else 10**9)
+    monkeypatch.setattr(boltzmann, "WIDE", 0 if kind == "wide" else 10**9)
     always_free = fp.Phases(fp.Bernoulli(1e-7), fp.Fixed(1))
     method = BoltzmannMachine(4, 2) if kind == "machine" else fp.RBM(4, 2)
     every = lanes(
         fp.Run(method, always_free, fp.always_on, fp.Rows(DATA[:, :4]), fp.Optimiser(0.0)), 512, 1
     )
-    engine = native.Boltzmann(1)
+    engine = boltzmann.BoltzmannEngine(1)
     state = engine.start(every)
     rng = np.random.default_rng(5)
     params = jax.tree.map(
@@ -151,7 +152,7 @@ def test_nll_is_the_enumerated_one():
         )
         data = rng.integers(0, 2, (4, visible)).astype(np.float32)
         every = np.asarray(states(visible), float)
-        for lane, ours in enumerate(native.nll(params, data, threads=2)):
+        for lane, ours in enumerate(kernels.rbm_nll(*params, data, 2)):
             W, a, c = (np.asarray(p[lane], float) for p in params)
             F = lambda v: -v @ a - np.logaddexp(0, c + v @ W).sum(1)  # noqa: B023, E731
             assert ours == pytest.approx(
@@ -172,7 +173,7 @@ def test_nll_of_broken_parameters_is_not_a_number():
         np.zeros((1, 3), np.float32),
         np.zeros((1, 2), np.float32),
     )
-    assert np.isnan(native.nll(bad, np.zeros((1, 3)))).all()
+    assert np.isnan(kernels.rbm_nll(*bad, np.zeros((1, 3)))).all()
 
 
 @pytest.mark.slow
@@ -195,37 +196,38 @@ def test_learning_curves_agree_with_jax():
 
 def test_refusals_are_sentences():
     good = fp.Run(fp.RBM(5, 3), *fp.aol(0.5, 5), fp.Rows(DATA), fp.Optimiser(0.1))
-    ramp = fp.Estimator(lambda p: (p.sign * p.left, p.last), local=False)
-    assert native.Boltzmann(1).refuses(good) is None
+    ramp = fp.Weighted(lambda p: (p.sign * p.left, p.last))
+    assert boltzmann.BoltzmannEngine(1).refuses(good) is None
     for run, word in (
         (good._replace(optimiser=fp.Optimiser(0.1, optax.adam)), "gradient descent"),
         (good._replace(source=fp.Rows(DATA * 0.5)), "zeros and ones"),
         (good._replace(estimator=ramp), "same at all ticks"),
+        (good._replace(estimator=fp.Baseline(0.1)), "memory of its own"),
         (good._replace(method=fp.RBM(4, 3)), "columns"),
     ):
-        assert word in (native.Boltzmann(1).refuses(run) or "")
-        assert pick("auto", run).name == "jax"
+        assert word in (boltzmann.BoltzmannEngine(1).refuses(run) or "")
+        assert choose("auto", run).name == "jax"
         with pytest.raises(ValueError, match=word):
-            pick("native", run)
-    assert pick("auto", good).name == "native"
+            choose("native", run)
+    assert choose("auto", good).name == "native"
 
 
 def test_threads_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("FLEXPHASE_THREADS", "3")
-    assert native.Boltzmann().threads == 3
+    assert boltzmann.BoltzmannEngine().threads == 3
     for wrong in ("0", "two", "-1"):
         monkeypatch.setenv("FLEXPHASE_THREADS", wrong)
         with pytest.raises(ValueError, match="FLEXPHASE_THREADS"):
-            native.Boltzmann()
+            boltzmann.BoltzmannEngine()
 
 
 def test_without_a_compiler_jax_serves_and_says_so(monkeypatch, caplog):
-    monkeypatch.setattr(native, "MISSING", "no compiler (a test).")
+    monkeypatch.setattr(engines, "MISSING", "no compiler (a test).")
     run = fp.Run(fp.RBM(5, 3), *fp.aol(0.5, 5), fp.Rows(DATA), fp.Optimiser(0.1))
-    assert pick("auto", run).name == pick("auto", run).name == "jax"
+    assert choose("auto", run).name == choose("auto", run).name == "jax"
     assert caplog.text.count("no compiler (a test).") == 1
     with pytest.raises(ValueError, match="no compiler"):
-        pick("native", run)
+        choose("native", run)
 
 
 def test_a_checkpoint_resumes_to_the_same_bits(tmp_path):

@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 import flexphase as fp
-from flexphase.engines import native
+from flexphase import kernels
+from flexphase.engines import boltzmann
 from flexphase.engines.jax import JaxEngine
 from flexphase.estimators import isd
 from flexphase.lanes import lanes
 from flexphase.methods.boltzmann import BoltzmannMachine, lattice
 
-pytestmark = pytest.mark.skipif(bool(native.MISSING), reason="built without a compiler")
+pytestmark = pytest.mark.skipif(bool(kernels.MISSING), reason="built without a compiler")
 
 ALTERNATING = (
     fp.Phases(fp.Alternating(), fp.Fixed(4), fp.Fixed(3)),
@@ -54,7 +55,7 @@ class OneOf(eqx.Module):
 
 def over_processes(method, data, estimator):
     """Lanes: every process that goes with the estimator."""
-    processes = ALTERNATING + (RANDOM if ESTIMATORS[estimator].local else ())
+    processes = ALTERNATING + (() if estimator == "two_term" else RANDOM)
     source, optimiser = fp.Rows(data), fp.Optimiser(0.05)
 
     def make(which):
@@ -115,14 +116,16 @@ def compare(monkeypatch, every, pieces=(1, 7, 192)):
     theirs = JaxEngine().start(every)
     ours = {}
     for regime, limit in {"small": 10**9, "wide": 0}.items():
-        monkeypatch.setattr(native, "WIDE", limit)
-        ours[regime] = native.Boltzmann(1).start(every)
+        monkeypatch.setattr(boltzmann, "WIDE", limit)
+        ours[regime] = boltzmann.BoltzmannEngine(1).start(every)
     noise = np.asarray(noise_of(theirs.key, sum(pieces), theirs.z.v.shape[1] + theirs.z.h.shape[1]))
     for ticks in pieces:
         given = noise[int(theirs.ticks[0]) :][:ticks]
         theirs = JaxEngine().advance(every, theirs, ticks, lambda n: None)
         for regime, state in ours.items():
-            ours[regime] = native.Boltzmann(1).advance(every, state, ticks, lambda n: None, given)
+            ours[regime] = boltzmann.BoltzmannEngine(1).advance(
+                every, state, ticks, lambda n: None, given
+            )
             assert_same(ours[regime], theirs, f"after {ticks} more ticks, {regime} regime")
 
 

@@ -3,7 +3,9 @@ command.
 """
 
 import json
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,15 +14,18 @@ import pytest
 from conftest import z_score
 
 from flexphase.cli import main
-from flexphase.core import Optimiser, Run
+from flexphase.core import Estimator, Optimiser, Run
 from flexphase.data import Rows
+from flexphase.estimators import always_on, two_term
 from flexphase.methods import RBM
 from flexphase.methods.rbm import Params
+from flexphase.phases import Bernoulli, Fixed, Geometric, Phases, tape
 from flexphase.rules import aol, aol_random, cd, isd
 from flexphase.theory import bias
 from flexphase.theory.chains import rbm, relaxation_time, stationary
+from flexphase.theory.frozen import learns_always
 from flexphase.theory.mixing import autocovariance, integrated, mixing
-from flexphase.theory.plan import plan
+from flexphase.theory.plan import plan, random_lengths
 from flexphase.theory.variance import trace_isd
 
 SLOW = Params(3 * jnp.ones((2, 2)), -3 * jnp.ones(2), -3 * jnp.ones(2))
@@ -121,6 +126,62 @@ def test_advice_without_always_on_learning():
 def test_advice_for_other_rules_and_optimisers():
     assert "no b to choose" in plan(run(cd(50)), SLOW).reasons["b"]
     assert "adaptive optimiser" in plan(run(isd(0.5, 50), make=optax.adam), SLOW).reasons["eta"]
+
+
+@pytest.mark.parametrize(
+    "estimator, always",
+    [
+        (always_on, True),
+        (Estimator(lambda p: (p.sign, jnp.bool_(True)), local=True), True),
+        (isd().estimator, False),
+        (two_term, False),
+        (Estimator(lambda p: (p.sign, p.left % 2 == 1), local=True), False),
+        (Estimator(lambda p: (p.sign, p.sign > 0), local=True), False),
+    ],
+)
+def test_always_on_is_what_applies_at_every_tick(estimator, always):
+    """By definition, whatever the estimator is called: not every second tick, not one sign only."""
+    assert learns_always(run(aol(0.5, 10))._replace(estimator=estimator)) is always
+
+
+class Asked(eqx.Module):
+    """A process that says no more of itself than the interface asks for."""
+
+    inner: Any
+
+    alternates = property(lambda self: self.inner.alternates)
+    b = property(lambda self: self.inner.b)
+    mean_length = property(lambda self: self.inner.mean_length)
+
+    def init(self, key):
+        return self.inner.init(key)
+
+    def step(self, key, n, state):
+        return self.inner.step(key, n, state)
+
+    def with_length(self, tau):
+        return Asked(self.inner.with_length(tau))
+
+
+def test_the_planner_asks_a_process_for_its_interface_only():
+    """The same phases give the same advice, word for word."""
+    rule = aol_random(0.3, 8)
+    known, asked = run(rule), run((Asked(rule.process), rule.estimator))
+    assert str(plan(asked, SLOW, lanes=8)) == str(plan(known, SLOW, lanes=8))
+
+
+def test_lengths_of_a_process():
+    """`with_length` keeps the selection and the kind of the durations; negative phases of equal
+    length are not random, whatever positive ones do.
+    """
+    uneven = Phases(Bernoulli(0.3), Geometric(5.0), Fixed(7))
+    assert not random_lengths(uneven) and random_lengths(aol_random(0.5, 5).process)
+    longer = uneven.with_length(20)
+    assert float(longer.b) == float(uneven.b) == pytest.approx(0.3)
+    assert float(longer.mean_length) == 20 and not random_lengths(longer)
+    T = np.asarray(tape(longer, jax.random.key(0), 500).ticks)
+    positive = np.asarray(tape(longer, jax.random.key(0), 500).sign) > 0
+    assert set(T[~positive]) == {20} and len(set(T[positive])) > 20
 
 
 def test_bad_input():

@@ -45,6 +45,68 @@ def test_curves_are_mean_and_sd_against_the_clock(clock, last):
     assert "nats" in ax.get_ylabel() and ax.get_xlabel()
 
 
+def test_bands_are_standard_errors_or_quartiles_of_the_seeds_that_did_not_diverge():
+    """Against NumPy's own mean, standard deviation and quantiles."""
+    record = made_up(seeds=5)
+    record["nll"].values[0] = np.inf
+    values = record["nll"].values[1:]
+    sem = values.std(0, ddof=1) / 2  # the root of four seeds
+    quartiles = np.quantile(values, [0.25, 0.75], axis=0)
+    expected = {
+        "sem": (values.mean(0), values.mean(0) - sem, values.mean(0) + sem),
+        "quantiles": (np.median(values, axis=0), *quartiles),
+    }
+    for band, (middle, low, high) in expected.items():
+        ax = plot.curves(record, band=band)  # type: ignore[arg-type]
+        assert np.allclose(ax.lines[0].get_ydata(), middle)
+        edges = ax.collections[0].get_datalim(ax.transData).intervaly
+        assert edges == pytest.approx([low.min(), high.max()])
+
+
+@pytest.mark.parametrize(
+    ("band", "seeds", "says"),
+    [
+        ("sd", 3, "mean and sd over 3 seeds"),
+        ("sem", 3, "mean and standard error over 3 seeds"),
+        ("quantiles", 3, "median and quartiles over 3 seeds"),
+        ("sd", 1, "one seed"),
+    ],
+)
+def test_the_legend_says_what_a_band_is_even_of_one_curve_without_a_name(band, seeds, says):
+    legend = plot.curves(made_up(seeds=seeds), band=band).get_legend()
+    assert legend.get_title().get_text() == says and not legend.get_texts()
+
+
+@pytest.mark.parametrize(
+    ("log", "scales"),
+    [
+        (None, ("linear", "linear")),
+        ("x", ("log", "linear")),
+        ("y", ("linear", "log")),
+        ("both", ("log", "log")),
+    ],
+)
+def test_logarithmic_axes(log, scales):
+    ax = plot.curves(made_up(), log=log)
+    ax.figure.canvas.draw()  # ticks and their labels are made here
+    assert (ax.get_xscale(), ax.get_yscale()) == scales
+
+
+def test_records_that_measure_different_things_share_no_axis():
+    nll, error = made_up(), made_up(metrics=("test_error", "nll"))
+    with pytest.raises(ValueError, match=r"different things \(nll, test_error\)"):
+        plot.curves([nll, error])
+    assert "nats" in plot.curves([nll, error], "nll").get_ylabel()
+
+
+def test_a_legend_names_the_label_or_the_method_of_several_records():
+    one, two = made_up(), made_up()
+    one.attrs["label"] = "RBM, CD-2"
+    two.attrs["config"] = json.dumps({"run": {"method": {"kind": "BoltzmannMachine"}}})
+    texts = plot.curves([one, two]).get_legend().get_texts()
+    assert [text.get_text() for text in texts] == ["RBM, CD-2", "BoltzmannMachine"]
+
+
 def test_several_records_and_settings_share_the_axes_given():
     ax = plot.axes()
     assert plot.curves({"one": made_up(), "two": made_up(b=[0.25, 0.5])}, ax=ax) is ax
@@ -110,6 +172,8 @@ def test_bad_requests_get_a_sentence(tmp_path):
     record = made_up()
     for bad, words in (
         (lambda: plot.curves(record, x="hours"), "clock"),  # type: ignore[arg-type]
+        (lambda: plot.curves(record, band="iqr"), "sd, sem, quantiles"),  # type: ignore[arg-type]
+        (lambda: plot.curves(record, log="z"), "x, y, both"),  # type: ignore[arg-type]
         (lambda: plot.curves([]), "at least one record"),
         (lambda: plot.curves(record, "beauty"), "choose from nll"),
         (lambda: plot.curves(made_up(metrics=())), "no metric"),

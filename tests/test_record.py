@@ -16,7 +16,8 @@ from flexphase.lanes import grid
 from flexphase.likelihood import NLL
 from flexphase.log import AtEnd, OverLanes
 from flexphase.methods import RBM
-from flexphase.record import Record, describe, replacing
+from flexphase.describe import describe
+from flexphase.record import Record, replacing
 from flexphase.rules import aol
 
 ROWS = bars_and_stripes(2)
@@ -52,17 +53,17 @@ def test_dimensions_clocks_parameters_and_provenance(record):
     }
     run = record.config["run"]
     assert run["method"] == {
-        "kind": "RBM",
+        "class": "flexphase.methods.rbm.RBM",
         "visible": 4,
         "hidden": 3,
         "visible_bias": True,
         "negative_start": "carry",
         "scale": 0.01,
     }
-    assert (
-        run["process"]["selection"]["b"] == [0.3] * 6 + [0.6] * 6
-        and run["optimiser"]["eta"] == ([0.1] * 3 + [0.2] * 3) * 2
-    )
+    assert run["process"]["selection"]["b"] == {"float32": {"swept": "process.selection.b"}}
+    assert np.allclose(record["swept.process.selection.b"], [[0.3] * 2, [0.6] * 2])
+    assert np.allclose(record["swept.optimiser.eta"], [[0.1, 0.2]] * 2)
+    assert run["estimator"]["weigh"] == {"function": "flexphase.estimators.weigh_always_on"}
     assert (
         record.config["dims"]["seed"] == [5, 6, 7]
         and record.config["ticks"] == 40
@@ -162,22 +163,20 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
 def test_descriptions_are_json_and_tell_settings_apart():
     """Floats as they were written, partial functions by their arguments, large arrays by a digest."""
     described = describe(Optimiser(1e-10, functools.partial(optax.sgd, momentum=0.9)))
-    assert (
-        described["eta"] == 1e-10
-        and described["make"]["keywords"] == {"momentum": 0.9}
-        and described["make"]["func"].endswith("sgd")
-    )
+    assert described["eta"] == {"float32": 1e-10}
+    assert described["make"]["partial"] == {"function": "optax.sgd"}
+    assert described["make"]["keywords"] == {"momentum": 0.9}
     big, other = np.zeros((20, 20)), np.zeros((20, 20))
     other[3, 3] = 1
     assert describe(big) == describe(big.copy()) != describe(other)
     assert json.loads(json.dumps(described)) == described
 
 
-def test_a_dear_metric_is_taken_at_the_end_only():
-    dear = AtEnd(lambda p: p.W.sum() * 0, lambda p: p.W.sum() * 0 + 1)
-    record = train(a_run(0.5), phases=10, records=3, metrics={"dear": dear})
+def test_an_expensive_metric_is_taken_at_the_end_only():
+    expensive = AtEnd(lambda p: p.W.sum() * 0, lambda p: p.W.sum() * 0 + 1)
+    record = train(a_run(0.5), phases=10, records=3, metrics={"error": expensive})
     assert (
-        np.array_equal(record["dear"], [[0, 0, 0, 0]]) and record.final() == 1
+        np.array_equal(record["error"], [[0, 0, 0, 0]]) and record.final() == 1
     )  # by construction: 0 along the way, 1 at the end
     assert finals("", record, None)[0]["mean"] == 1  # in the table of `flexphase plot`, too
 
@@ -187,14 +186,17 @@ class Interrupts(OverLanes):
         raise KeyboardInterrupt
 
 
-def test_ctrl_c_during_a_dear_metric_keeps_the_record():
+def test_ctrl_c_during_an_expensive_metric_keeps_the_record():
     record = train(
-        a_run(0.5), phases=10, records=3, metrics={"dear": AtEnd(lambda p: p.W.sum(), Interrupts())}
+        a_run(0.5),
+        phases=10,
+        records=3,
+        metrics={"error": AtEnd(lambda p: p.W.sum(), Interrupts())},
     )
     assert (
         record.attrs["interrupted"] == 1
-        and record.final() == record["dear"][0, -1]
-        and record["dear"].sizes["record"] == 4
+        and record.final() == record["error"][0, -1]
+        and record["error"].sizes["record"] == 4
     )
 
 

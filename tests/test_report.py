@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flexphase.experiments import Shown
-from flexphase.experiments.claims import Claim
 from flexphase.report.files import DARK, LIGHT, picture
+from flexphase.report.findings import Claim, Findings
 from flexphase.report.page import Entry, embedded, page
 from flexphase.report.panels import Panel, Series, points, star, table
 
 X = np.linspace(0, 1e6, 60)
-SHOWN = Shown(
+FINDINGS = Findings(
     [
         Panel(
             "A  over </script> steps",
@@ -53,13 +52,13 @@ SHOWN = Shown(
 def html(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     data = folder / "fig.csv"
-    data.write_text(table(SHOWN.panels).to_csv(index=False))
+    data.write_text(table(FINDINGS.panels).to_csv(index=False))
     entry = Entry(
         "fig",
         "A title",
-        SHOWN,
-        picture(SHOWN, "svg", LIGHT),
-        picture(SHOWN, "svg", DARK),
+        FINDINGS,
+        picture(FINDINGS, "svg", LIGHT),
+        picture(FINDINGS, "svg", DARK),
         {"seeds": "0 to 9"},
         {"CSV": data},
         {"time": "1 s"},
@@ -91,7 +90,7 @@ def test_no_string_ends_the_script():
 
 
 def test_table_holds_all_that_is_drawn():
-    frame = table(SHOWN.panels)
+    frame = table(FINDINGS.panels)
     assert len(frame) == 60 + 60 + 3
     aol = frame[frame.series == "AoL"]
     np.testing.assert_allclose(aol["mean"], [3.5, 1.5, 6])  # by hand
@@ -99,8 +98,8 @@ def test_table_holds_all_that_is_drawn():
 
 
 def test_pictures_are_the_same_bytes_again():
-    assert picture(SHOWN, "svg", LIGHT) == picture(SHOWN, "svg", LIGHT)
-    assert picture(SHOWN, "svg", LIGHT) != picture(SHOWN, "svg", DARK)
+    assert picture(FINDINGS, "svg", LIGHT) == picture(FINDINGS, "svg", LIGHT)
+    assert picture(FINDINGS, "svg", LIGHT) != picture(FINDINGS, "svg", DARK)
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,16 @@
 
 import json
 import socket
+import subprocess
+import sys
 
 import pytest
 import xarray as xr
 from mnist_files import raw_mnist
 
 from flexphase.cli import main
-from flexphase.experiments import FIGURES, figure, named, reproduce
+from flexphase.experiments import FIGURES, figure, figures_in, reproduce
+from flexphase.report.machine import PLAIN
 from flexphase.sweep import Local, RunFolder
 from flexphase.sweep.cells import chunks
 
@@ -26,11 +29,34 @@ def toy(monkeypatch):
     monkeypatch.setitem(figure("fig3").SIZES, "quick", TOY)
 
 
+def test_the_descriptions_are_light_to_import():
+    """The command line reads them before it knows whether anything heavy is needed."""
+    heavy = "{'numpy', 'jax', 'pandas', 'xarray', 'matplotlib'}"
+    code = f"import sys, flexphase.experiments; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_the_help_is_made_from_the_descriptions(capsys):
+    assert main(["reproduce", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert ",".join([*FIGURES, "all"]) in shown
+    for experiment in FIGURES.values():
+        assert experiment.title in shown
+
+
+def test_every_file_of_a_figure_has_what_a_run_asks_for():
+    for module in map(figure, figures_in("all")):
+        assert module.TITLE and set(module.SIZES) == {"quick", "full"}
+        assert callable(module.show) and (module.DATA is None or callable(module.DATA))
+        assert not module.sweeps(module.SIZES["quick"]) or module.PLAIN[0] in PLAIN
+
+
 def test_every_figure_plans_its_sweeps_at_both_sizes():
-    names = [name for word in FIGURES for name in named(word)]
-    assert named("all") == names
+    names = [name for word in FIGURES for name in figures_in(word)]
+    assert figures_in("all") == names
     for size in ("quick", "full"):
-        own = reproduce.plan("all", size)
+        own = reproduce.sweeps_of("all", size)
         every = [
             chunk.name
             for sweeps in own.values()
@@ -42,14 +68,14 @@ def test_every_figure_plans_its_sweeps_at_both_sizes():
             json.dumps(reproduce.configuration("all", size))
         ) == reproduce.configuration("all", size)
     with pytest.raises(ValueError, match="no figure 'fig9'"):
-        named("fig9")
+        figures_in("fig9")
 
 
 def test_full_is_the_papers_size():
     """Experimental Details: ten rates, 10^5 steps, CD-1 10^7; the budget in ticks follows from the
     lengths 100, 100 and 150.
     """
-    cells = reproduce.plan("fig2", "full")["fig2_bas"]["bas"].cells
+    cells = reproduce.sweeps_of("fig2", "full")["fig2_bas"]["bas"].cells
     ticks = {(c["name"], c["length"]): c["ticks"] for c in cells}
     assert ticks == {
         ("cd", 1): 2 * 10**7,
@@ -59,7 +85,7 @@ def test_full_is_the_papers_size():
         ("aol-random", 150): 15 * 10**6,
     }
     assert len({c["eta"] for c in cells}) == 10
-    network = reproduce.plan("fig2", "full")["fig2_mnist"]["network"].cells
+    network = reproduce.sweeps_of("fig2", "full")["fig2_mnist"]["network"].cells
     assert {(c["name"], c["ticks"]) for c in network} == {("standard", 240_000), ("ISD", 120_000)}
 
 

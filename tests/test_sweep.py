@@ -1,6 +1,7 @@
-"""Sweeps: the plan of chunks, the run folder, the line search, and the same bits on every executor."""
+"""Sweeps: the plan of chunks, the run folder, the line search, the same bits on every executor."""
 
 import json
+import os
 import re
 
 import numpy as np
@@ -12,6 +13,8 @@ from sweeping import BUILD, METRICS, same_bits, small
 
 from flexphase.api import Grid, train
 from flexphase.experiments import bas
+from flexphase.machine import cores
+from flexphase.report.machine import hardware
 from flexphase.sweep import (
     Local,
     RunFolder,
@@ -21,7 +24,7 @@ from flexphase.sweep import (
     collect,
     execute,
     learning_rates,
-    pick,
+    matching,
 )
 from flexphase.sweep.cells import chunks
 from flexphase.sweep.executors import ChunkError
@@ -83,7 +86,7 @@ def test_best_takes_the_lowest_final_mean_and_no_diverged_cell():
     with pytest.raises(ValueError, match="search lower"):
         best(data.isel(cell=[1, 3]), "nll")
     with pytest.raises(ValueError, match="no cell"):
-        pick(data, eta=0.7)
+        matching(data, eta=0.7)
 
 
 def test_functions_are_named_and_nothing_else():
@@ -147,6 +150,16 @@ def test_the_compiled_engine_gives_the_same_bits_whatever_the_processes_and_thre
             execute([sweep], folder, Local(workers))
             found.append(collect(sweep, folder))
     same_bits(*found)
+
+
+def test_cores_where_the_system_does_not_say_which_may_be_used(monkeypatch):
+    """As on macOS: all cores of the machine, and one if their number is unknown."""
+    assert 1 <= cores() <= (os.cpu_count() or 1)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 12)
+    assert cores() == 12 and Local().most == 12 and ", 12 cores" in hardware()
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert cores() == 1 and Local().most == 1
 
 
 def test_an_error_in_a_chunk_is_one_sentence(tmp_path):

@@ -59,6 +59,9 @@ def count(text: str) -> int:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """ "; did you mean WORD?" with the nearest of the known words, or nothing if none is near."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    """ "; did you mean WORD?" with the nearest of the known words, or nothing if none is near.
+    The dashes of an option do not count: --colour is not near to --lr.
+    """
+    bare = {name.lstrip("-"): name for name in known}
+    near = difflib.get_close_matches(word.lstrip("-"), list(bare), n=1)
+    return f"; did you mean {bare[near[0]]}?" if near else ""

@@ -12,16 +12,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .. import __version__
+from .. import __version__, exact_lanes
+from ..catalogue.arguments import did_you_mean
 
 COMMANDS = ("train", "sample", "plot", "data", "theory", "plan", "reproduce")
-ADVICE = (
-    ValueError,
-    OSError,
-    MemoryError,
-    OverflowError,
-    ImportError,
-)  # errors that a user can act on
+#: Errors that a user can act on.
+ADVICE = (ValueError, OSError, MemoryError, OverflowError, ImportError)
 
 
 class Help(argparse.HelpFormatter):
@@ -35,10 +31,28 @@ class Help(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors in one line; options in full."""
+    """Errors in one line, with the nearest word for a typo; options in full."""
 
     def __init__(self, **options: Any):
         super().__init__(**{"formatter_class": Help, "allow_abbrev": False} | options)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            near = did_you_mean(str(value), map(str, action.choices or ()))
+            raise argparse.ArgumentError(action, error.message + near) from None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """As argparse has it, except that the parser whose options these are refuses the unknown
+        ones: it knows the nearest.
+        """
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = (word.partition("=")[0] for word in unknown if word.startswith("-"))
+            near = did_you_mean(next(options, ""), self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+        return known, unknown
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, one_line(f"{self.prog}: {message} (try {self.prog} --help)") + "\n")
@@ -69,12 +83,12 @@ def fail(error: BaseException, code: int) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    sys.stdout, sys.stderr = (
-        stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr)
-    )
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 (closed streams: write nowhere)
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
         args = parser().parse_args(argv)
         args.words = list(sys.argv[1:] if argv is None else argv)
+        exact_lanes()
         code = args.func(args) or 0
         sys.stdout.flush()
         return code

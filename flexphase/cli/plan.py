@@ -3,10 +3,11 @@ learner should take, and why.
 """
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from ..catalogue import METHODS
-from ..catalogue.arguments import count, positive, seed, whole
+from ..catalogue.arguments import count, did_you_mean, positive, seed, whole
 from . import options as groups
 from .common import say, show
 from .records import load, params_of
@@ -57,6 +58,9 @@ def measuring(p: argparse.ArgumentParser, **given: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.learner not in METHODS and not Path(args.learner).exists():
+        near = did_you_mean(args.learner, METHODS) or "."
+        raise ValueError(f"{args.learner!r} is neither the record of a run nor a method{near}")
     known = {k: getattr(args, k) for k in ("bias", "loss", "lane", "seed", "lanes", "json")}
     p = args.parser(prog=f"flexphase plan {args.learner}")
     measuring(p, **known)

@@ -8,10 +8,7 @@ from .records import load, picture_of, unused
 
 
 def add(subparsers: Any) -> None:
-    text = (
-        "Draw the curves of runs in one figure: the mean over seeds, with a band of one standard "
-        "deviation."
-    )
+    text = "Draw the curves of runs in one figure, over seeds, with a band that the legend names."
     p = subparsers.add_parser("plot", help="curves of runs", description=text)
     p.add_argument("runs", nargs="+", metavar="RUN", help="folder of a run, or its record.nc")
     p.add_argument(
@@ -21,8 +18,15 @@ def add(subparsers: Any) -> None:
         help="the clock on the x-axis",
     )
     p.add_argument(
-        "--metric", metavar="NAME", help="what to draw (default: the first metric of each record)"
+        "--metric", metavar="NAME", help="what to draw (default: the first metric of the records)"
     )
+    p.add_argument(
+        "--band",
+        choices=("sd", "sem", "quantiles"),
+        default="sd",
+        help="the mean with its standard deviation or standard error, or the median with quartiles",
+    )
+    p.add_argument("--log", choices=("x", "y", "both"), help="axes with a logarithmic scale")
     p.add_argument(
         "--fields",
         action="store_true",
@@ -31,7 +35,13 @@ def add(subparsers: Any) -> None:
     p.add_argument(
         "--out", default="figure.png", metavar="FILE", help="the figure, .png, .svg or .pdf"
     )
-    p.add_argument("--table", metavar="FILE", help="final mean and sd of each run, as .csv")
+    p.add_argument(
+        "--table",
+        metavar="FILE",
+        nargs="?",
+        const="",
+        help="final mean, sd and median of each run, as .csv (without FILE: beside the figure)",
+    )
     p.add_argument("--force", action="store_true", help="replace files that exist")
     p.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     p.set_defaults(func=run)
@@ -41,7 +51,13 @@ def run(args: argparse.Namespace) -> None:
     from .. import plot
 
     figure = unused(args.out, args.force)
-    table = unused(args.table, args.force) if args.table else None
+    table = None
+    if args.table is not None:
+        table = unused(args.table or figure.with_suffix(".csv"), args.force, option="--table")
+        if table.suffix.lower() != ".csv" and table != figure:
+            raise ValueError(
+                f"a table is written as .csv; give --table {table.with_suffix('.csv')}."
+            )
     if table == figure:
         raise ValueError(
             f"--out and --table both name {figure}; give the table a name of its own, such as "
@@ -58,9 +74,8 @@ def run(args: argparse.Namespace) -> None:
             raise ValueError("--fields draws one run; give one.")
         ax = plot.receptive_fields(kept[0].record, shape=picture_of(kept[0].record))
     else:
-        ax = plot.curves(
-            {name: k.record for name, k in zip(names, kept, strict=True)}, args.metric, args.x
-        )
+        records = {name: k.record for name, k in zip(names, kept, strict=True)}
+        ax = plot.curves(records, args.metric, args.x, band=args.band, log=args.log)
     rows = [
         row
         for name, k in zip(names, kept, strict=True)
@@ -75,13 +90,17 @@ def run(args: argparse.Namespace) -> None:
 
 
 def finals(name: str, record: Any, metric: str | None) -> list[dict[str, Any]]:
-    """A row for each setting of a record: the final mean and sd over seeds, and the three clocks."""
+    """A row for each setting of a record: the final mean, sd and median over the seeds that did not
+    diverge, and the three clocks.
+    """
     from .. import plot
     from ..record import Record
 
     metric, rows = plot.pick_metric(record, metric), []
     for setting, ds in plot.settings(record):
-        mean, sd = plot.over_seeds(Record(ds).final(metric))
+        final = Record(ds).final(metric)
+        mean, sd = plot.over_seeds(final)
+        median, _, _ = plot.with_band(final, "quantiles")
         clocks = {
             clock: round(float(ds[clock].isel(record=-1).mean()))
             for clock in ("ticks", "phases", "updates")
@@ -92,6 +111,7 @@ def finals(name: str, record: Any, metric: str | None) -> list[dict[str, Any]]:
             "metric": metric,
             "mean": float(mean),
             "sd": float(sd),
+            "median": float(median),
             "seeds": ds.sizes["seed"],
         }
         rows.append(

@@ -33,7 +33,11 @@ class Kept(NamedTuple):
 
     @property
     def label(self) -> str:
-        return self.record.attrs.get("label", self.folder.name)
+        """What a legend calls it; the name of its folder helps where the record has no label."""
+        from ..plot import label_of
+
+        name = label_of(self.record)
+        return name if "label" in self.record.attrs else f"{name} ({self.folder.name})".strip()
 
 
 def load(path: str | Path) -> Kept:
@@ -82,11 +86,12 @@ def picture_of(record: Any) -> tuple[int, int] | None:
     return None if shape is None else (int(shape[0]), int(shape[1]))
 
 
-def unused(path: str | Path, force: bool, named: bool = True) -> Path:
+def unused(path: str | Path, force: bool, named: bool = True, option: str = "--out") -> Path:
     """A file to write: refused if the user named one that exists, numbered if the name was ours."""
     path = Path(path)
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; give --out a file such as {path / 'figure.png'}.")
+        example = path / ("table.csv" if option == "--table" else "figure.png")
+        raise ValueError(f"{path} is a folder; give {option} a file such as {example}.")
     if not path.parent.is_dir():
         raise ValueError(
             f"there is no folder {path.parent} to write {path.name} to; make it first, or choose "

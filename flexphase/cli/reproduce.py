@@ -4,6 +4,8 @@ import argparse
 import shlex
 from pathlib import Path
 
+from ..experiments import FIGURES
+
 
 def add(subparsers: "argparse._SubParsersAction") -> None:
     p = subparsers.add_parser(
@@ -11,9 +13,8 @@ def add(subparsers: "argparse._SubParsersAction") -> None:
         help="the paper's figures",
         description="Reproduce the paper's figures, with a report.",
     )
-    p.add_argument(
-        "figure", choices=["fig1", "fig2", "fig3", "appendix", "all"], help="which figure"
-    )
+    words = "; ".join(f"{name}: {experiment.title}" for name, experiment in FIGURES.items())
+    p.add_argument("figure", choices=[*FIGURES, "all"], help=f"which figure ({words})")
     size = p.add_mutually_exclusive_group()
     size.add_argument(
         "--quick",

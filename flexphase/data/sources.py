@@ -12,7 +12,7 @@ from ..core import Key, where
 from .transforms import room_for_overlay, whole_labels
 
 
-def pick(key: Key, rows: int) -> Array:
+def random_row(key: Key, rows: int) -> Array:
     """A uniform row number."""
     return jnp.minimum((jax.random.uniform(key) * rows).astype(jnp.int32), rows - 1)
 
@@ -32,14 +32,14 @@ class Rows(eqx.Module):
         return self.data
 
     def init(self, key: Key) -> Any:
-        row = pick(key, len(jax.tree.leaves(self.data)[0]))
+        row = random_row(key, len(jax.tree.leaves(self.data)[0]))
         return jax.tree.map(lambda array: array[row], self.data)
 
     def __call__(self, key: Key, sign: Array, x: Any) -> Any:
         return where(sign > 0, self.init(key), x)
 
 
-class Shown(NamedTuple):
+class LabelledImage(NamedTuple):
     """An image with the label that it is shown with."""
 
     image: Array  # (pixels,)
@@ -67,24 +67,24 @@ class LabelContrast(eqx.Module):
         self.labels = jnp.asarray(whole_labels(labels, len(self.images), classes))
 
     @property
-    def stimuli(self) -> Shown:
-        return Shown(
+    def stimuli(self) -> LabelledImage:
+        return LabelledImage(
             self.images, jax.nn.one_hot(self.labels, self.classes), jnp.arange(len(self.images))
         )
 
-    def draw(self, key: Key, sign: Array, row: Array) -> tuple[Array, Array]:
+    def next_row(self, key: Key, sign: Array, row: Array) -> tuple[Array, Array]:
         """The next (row, label number), given the row before."""
         k_row, k_label = jax.random.split(key)
         keep = (sign < 0) & self.paired
-        row = jnp.where(keep, row, pick(k_row, len(self.images)))
-        wrong = (self.labels[row] + 1 + pick(k_label, self.classes - 1)) % self.classes
+        row = jnp.where(keep, row, random_row(k_row, len(self.images)))
+        wrong = (self.labels[row] + 1 + random_row(k_label, self.classes - 1)) % self.classes
         return row, jnp.where(sign > 0, self.labels[row], wrong)
 
-    def show(self, row: Array, label: Array) -> Shown:
-        return Shown(self.images[row], jax.nn.one_hot(label, self.classes), row)
+    def show(self, row: Array, label: Array) -> LabelledImage:
+        return LabelledImage(self.images[row], jax.nn.one_hot(label, self.classes), row)
 
-    def init(self, key: Key) -> Shown:
-        return self.show(*self.draw(key, jnp.float32(1), jnp.int32(0)))
+    def init(self, key: Key) -> LabelledImage:
+        return self.show(*self.next_row(key, jnp.float32(1), jnp.int32(0)))
 
-    def __call__(self, key: Key, sign: Array, x: Shown) -> Shown:
-        return self.show(*self.draw(key, sign, x.row))
+    def __call__(self, key: Key, sign: Array, x: LabelledImage) -> LabelledImage:
+        return self.show(*self.next_row(key, sign, x.row))

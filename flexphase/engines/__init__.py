@@ -1,24 +1,27 @@
-"""Engines: who moves the lanes. `train` is core.train with the engine chosen by name."""
+"""Engines advance all lanes: `tick` itself in JAX, and compiled ones for some methods."""
 
 import logging
 from typing import Any, Protocol
 
-from .. import core
+from ..core import Engine, Run
+from ..kernels import MISSING
 from ..lanes import Grid
-from ..record import Record
-from . import forward_forward, native
-from .jax import JaxEngine
+from .boltzmann import BoltzmannEngine
+from .forward_forward import ForwardForwardEngine
+from .jax import JaxEngine, Observers
+
+NAMES = ("auto", "jax", "native")
 
 
-class Compiled(core.Engine, Protocol):
+class Compiled(Engine, Protocol):
     """An engine that fits some runs only."""
 
-    def refuses(self, run: Any) -> str | None: ...  # a sentence that says why, or None
+    def refuses(self, run: Run) -> str | None: ...  # a sentence that says why, or None
 
 
 def compiled(threads: int | None = None) -> list[Compiled]:
     """The compiled engines, in the order in which they are asked."""
-    return [native.Boltzmann(threads), forward_forward.ForwardForward(threads)]
+    return [BoltzmannEngine(threads), ForwardForwardEngine(threads)]
 
 
 _told: list[str] = []
@@ -30,23 +33,34 @@ def _tell_once(line: str) -> None:
         logging.getLogger("flexphase").warning(line)
 
 
-def pick(name: str, run: Any, threads: int | None = None) -> core.Engine:
-    """The engine of that name: `auto` takes the first compiled one that fits the run, and JAX where
-    none does.
+def choose(
+    name: str, run: Run | Grid, threads: int | None = None, observers: Observers | None = None
+) -> Engine:
+    """The engine of that name.
+
+    Args:
+        name: `auto` takes the first compiled engine that fits the run, and JAX where none does;
+            `native` insists on a compiled one, `jax` on JAX.
+        run: what is to be trained.
+        threads: of the compiled engines (default: all cores).
+        observers: see every tick, which only the JAX engine can show them.
     """
-    if name not in ("auto", "jax", "native"):
+    if name not in NAMES:
         raise ValueError(f"there is no engine {name!r}; choose auto, jax or native.")
-    if name == "jax":
-        return JaxEngine()
-    if native.MISSING:
+    if observers and name == "native":
+        raise ValueError(
+            "observers see every tick, which only the JAX engine can show them; use engine='jax'."
+        )
+    if name == "jax" or observers:
+        return JaxEngine(observers)
+    if MISSING:
         if name == "native":
-            raise ValueError(native.MISSING)
-        _tell_once(native.MISSING)
+            raise ValueError(MISSING)
+        _tell_once(MISSING)
         return JaxEngine()
-    runs = run.runs if isinstance(run, Grid) else [run]
     reasons = []
     for engine in compiled(threads):
-        refusals = [reason for r in runs if (reason := engine.refuses(r))]
+        refusals = [reason for r in _runs(run) if (reason := engine.refuses(r))]
         if not refusals:
             return engine
         reasons.append(refusals[0])
@@ -55,8 +69,5 @@ def pick(name: str, run: Any, threads: int | None = None) -> core.Engine:
     return JaxEngine()
 
 
-def train(run: Any, *, engine: str = "auto", threads: int | None = None, **options: Any) -> Record:
-    """`core.train` (see there for the options) on the engine of that name; `threads` is for the
-    compiled ones (default: all cores).
-    """
-    return core.train(run, engine=pick(engine, run, threads), **options)
+def _runs(run: Any) -> list[Run]:
+    return list(run.runs) if isinstance(run, Grid) else [run]

@@ -1,34 +1,57 @@
 """The engine for every run: `tick` itself, vmapped over the lanes."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from ..core import State, init, tick
+from ..core import Observer, Run, State, init, tick
 from ..lanes import Lanes
 
-
-@eqx.filter_jit
-def start(lanes: Lanes) -> State:
-    return lanes.vmap(init, lanes.keys)
+Observers = Mapping[str, Observer]
+PIECE = 0.3  # seconds between two reports
 
 
 @eqx.filter_jit
-def _loop(lanes: Lanes, state: State, ticks: Array) -> State:
-    return jax.lax.fori_loop(0, ticks, lambda _, s: lanes.vmap(tick, s), state)
+def start(lanes: Lanes, params: Any = None, observers: Observers | None = None) -> State:
+    """Every lane before its first tick; `params` has a leading lane axis."""
+
+    def one(run: Run, key: Array, params: Any) -> State:
+        state = init(run, key, params)
+        return state._replace(seen={name: o.init(state) for name, o in (observers or {}).items()})
+
+    return lanes.vmap(one, lanes.keys, params)
+
+
+@eqx.filter_jit
+def _loop(lanes: Lanes, observers: Observers, state: State, ticks: Array) -> State:
+    def one(run: Run, state: State) -> State:
+        new = tick(run, state)
+        seen = {name: o.see(state.seen[name], new) for name, o in observers.items()}
+        return new._replace(seen=seen)
+
+    return jax.lax.fori_loop(0, ticks, lambda _, s: lanes.vmap(one, s), state)
 
 
 class JaxEngine:
-    """In pieces of about a third of a second, so that progress shows and Ctrl-C is heard."""
+    """Advances in pieces of about a third of a second: progress shows, Ctrl-C is handled promptly.
+
+    Args:
+        observers: by name; each sees the state of every lane after every tick.
+    """
 
     name = "jax"
 
-    def start(self, lanes: Lanes) -> State:
-        return start(lanes)
+    def __init__(self, observers: Observers | None = None):
+        self.observers = dict(observers or {})
+
+    def start(self, lanes: Lanes, params: Any = None) -> State:
+        return start(lanes, params, self.observers)
 
     def advance(
         self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]
@@ -36,8 +59,14 @@ class JaxEngine:
         piece = 1
         while ticks > 0:
             began, n = time.perf_counter(), min(piece, ticks)
-            state = jax.block_until_ready(_loop(lanes, state, jnp.int32(n)))
+            state = jax.block_until_ready(_loop(lanes, self.observers, state, jnp.int32(n)))
+            if np.any(np.asarray(state.phase.left) < 0):
+                raise ValueError(
+                    f"the process {type(lanes.run.process).__name__} drew a phase of 0 ticks; a "
+                    "phase must last at least one: return ticks of 1 or more in Phase(...)."
+                )
             ticks -= n
-            piece = int(min(max(piece * 0.3 / (time.perf_counter() - began), 1), 100 * piece))
+            spent = time.perf_counter() - began
+            piece = int(min(max(piece * PIECE / spent, 1), 100 * piece))
             report(n)
         return state

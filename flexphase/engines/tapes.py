@@ -11,7 +11,8 @@ import numpy as np
 from jax import Array
 
 from ..core import Phase, phase_keys
-from ..data.sources import pick
+from ..data.sources import random_row
+from ..estimators import TwoTerm, Weighted
 from ..lanes import Lanes
 
 
@@ -50,17 +51,45 @@ def keys(key: Array, n: Array) -> tuple[Array, Array, Array]:
     return jax.random.fold_in(phase, 0), jax.random.fold_in(phase, 1), jax.random.fold_in(phase, 2)
 
 
+def remembers(estimator: Any) -> bool:
+    """Does it keep a sum between ticks?"""
+    return isinstance(estimator, TwoTerm)
+
+
+def not_on_tape(estimator: Any) -> str | None:
+    """Why this estimator cannot be written on a tape; None if it can.
+
+    Tried on phases of seven ticks: its weight must not change between the first and the last tick.
+    """
+    if not isinstance(estimator, (Weighted, TwoTerm)):
+        return (
+            f"the estimator {type(estimator).__name__} has a memory of its own, and the native "
+            "engines know the weighted kind (Weighted) and two_term only."
+        )
+    for sign in (1.0, -1.0):
+        numbers = jnp.float32(sign), jnp.float32(0.3), jnp.float32(7), jnp.int32(7)
+        said = [estimator.weigh(Phase(*numbers, jnp.int32(left))) for left in range(2, 7)]
+        if any(not np.array_equal(said[0], other) for other in said[1:]):
+            return (
+                "the native engines need an estimator whose weight is the same at all ticks of a "
+                "phase but the first and the last."
+            )
+    return None
+
+
 def weigh(estimator: Any, phase: Phase) -> tuple[Array, Array]:
     """What the estimator says at the first tick of a phase, between, and at the last, which may be
     the first.
     """
     left = jnp.stack([phase.ticks, jnp.maximum(phase.ticks - 1, 1), jnp.ones_like(phase.ticks)])
-    weight, apply = jax.vmap(lambda n: estimator(phase._replace(left=n)))(left)
+    weight, apply = jax.vmap(lambda n: estimator.weigh(phase._replace(left=n)))(left)
     return jnp.float32(weight), jnp.bool_(apply)
 
 
 @eqx.filter_jit
-def draw(lanes: Lanes, at: tuple[Any, Any, Phase, Any], slots: int, rows: int, noise: int) -> Tape:
+def tape_of(
+    lanes: Lanes, at: tuple[Any, Any, Phase, Any], slots: int, rows: int, noise: int
+) -> Tape:
     """The present phase and the next `slots` - 1 of every lane, with `noise` uniform numbers for
     the start of each.
 
@@ -72,13 +101,20 @@ def draw(lanes: Lanes, at: tuple[Any, Any, Phase, Any], slots: int, rows: int, n
         n = start + jnp.arange(slots - 1, dtype=jnp.int32)
         k_process, k_source, k_enter = jax.vmap(keys, (None, 0))(key, n)
         if jax.tree.leaves(process):
-            step = lambda s, k_n: (lambda new, s: (s, (new, s)))(*run.process.step(*k_n, s))  # noqa: E731
-            phases, processes = jax.lax.scan(step, process, (k_process, n))[1]
+
+            def next_phase(state: Any, at: tuple[Array, Array]) -> tuple[Any, tuple[Phase, Any]]:
+                new, state = run.process.step(*at, state)
+                return state, (new, state)
+
+            phases, processes = jax.lax.scan(next_phase, process, (k_process, n))[1]
         else:  # no memory between phases: all at once
             phases, processes = jax.vmap(run.process.step, (0, 0, None))(k_process, n, process)
-        row = jnp.where(phases.sign > 0, jax.vmap(pick, (0, None))(k_source, rows), -1)
+        row = jnp.where(phases.sign > 0, jax.vmap(random_row, (0, None))(k_source, rows), -1)
         enter = jax.vmap(lambda k: jax.random.uniform(k, (noise,)))(k_enter) if noise else ()
-        before = lambda first, rest: jnp.concatenate([jnp.asarray(first, rest.dtype)[None], rest])  # noqa: E731
+
+        def before(first: Any, rest: Array) -> Array:
+            return jnp.concatenate([jnp.asarray(first, rest.dtype)[None], rest])
+
         phases = jax.tree.map(before, phase, phases)
         weight, apply = jax.vmap(weigh, (None, 0))(run.estimator, phases)
         return Tape(

@@ -1,43 +1,60 @@
-"""One file per figure of the paper. Each has TITLE, SIZES (the settings of `quick` and `full`),
-sweeps(size) and show(size, data).
+"""The experiments: one description each here, one file each beside it.
+
+Nothing heavy is imported here: the command line makes its choices and its help from these tables.
+
+A file of an experiment has
+    TITLE           its heading in the report
+    SIZES           {"quick": settings, "full": settings}
+    DATA            what fetches its data, called with `say`; None if nothing has to be fetched
+    PLAIN           the plain loop its training is timed against (a key of `report.machine.PLAIN`,
+                    then the sizes of the network); only where there are sweeps
+    sweeps(size)    {name: Sweep}, what is trained
+    show(size, data)    Findings, from {name: dataset} of those sweeps
 """
 
-from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import NamedTuple
 
-from ..report.panels import Panel
-from .claims import Claim
 
-#: The words of the command line, and the files that they stand for.
+class Experiment(NamedTuple):
+    """A word of the command line and what it stands for."""
+
+    name: str
+    title: str  # a few words, for the help
+    modules: tuple[str, ...]  # files of this package, in the order of the report
+
+
+#: The figures of the paper.
 FIGURES = {
-    "fig1": ["fig1"],
-    "fig2": ["fig2_bas", "fig2_mnist"],
-    "fig3": ["fig3"],
-    "appendix": ["appendix"],
+    experiment.name: experiment
+    for experiment in (
+        Experiment("fig1", "phase dynamics of a real run", ("fig1",)),
+        Experiment(
+            "fig2", "the rules compared, on Bars and Stripes and MNIST", ("fig2_bas", "fig2_mnist")
+        ),
+        Experiment("fig3", "performance and variance against b", ("fig3",)),
+        Experiment("appendix", "labelled MNIST: error against b, samples", ("appendix",)),
+    )
 }
 
+#: Experiments beyond the paper.
+STUDIES: dict[str, Experiment] = {}
 
-class Shown(NamedTuple):
-    """What a figure shows: panels, the paper's claims with what was measured, remarks, and settings
-    worth a line.
+
+def figure(module: str) -> ModuleType:
+    """The file of an experiment: `figure("fig2_bas").SIZES`. This import is slow."""
+    return import_module(f"{__name__}.{module}")
+
+
+def figures_in(word: str) -> list[str]:
+    """The files that a word of the command line stands for: `fig2` -> fig2_bas, fig2_mnist.
+
+    `all` stands for all figures of the paper, without the studies.
     """
-
-    panels: Sequence[Panel]
-    claims: Sequence[Claim]
-    remarks: Sequence[str] = ()
-    columns: int = 2
-
-
-def figure(name: str) -> ModuleType:
-    return import_module(f"{__name__}.{name}")
-
-
-def named(word: str) -> list[str]:
-    """The figures that a word of the command line stands for."""
     if word == "all":
-        return [name for names in FIGURES.values() for name in names]
-    if word not in FIGURES:
-        raise ValueError(f"there is no figure {word!r}; choose from {', '.join(FIGURES)} or all.")
-    return FIGURES[word]
+        return [module for experiment in FIGURES.values() for module in experiment.modules]
+    known = FIGURES | STUDIES
+    if word not in known:
+        raise ValueError(f"there is no figure {word!r}; choose from {', '.join(known)} or all.")
+    return list(known[word].modules)

@@ -12,9 +12,9 @@ from ..classification import class_samples
 from ..data.mnist import fetch_mnist
 from ..methods.rbm import Params
 from ..record import Record
+from ..report.findings import Findings
 from ..report.panels import Panel, curve, points
 from ..sweep import Sweep, best, cells
-from . import Shown
 from .claims import best_is, leans, robust
 from .mnist import HIDDEN, MACHINE, VISIBLE
 
@@ -58,7 +58,7 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     }
 
 
-def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
+def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     bs, rbm = size["bs"], data["rbm"]
     chosen, standard = best(rbm, "free_energy_error"), data["standard"].isel(cell=0)
     final = {name: list(100 * Record(rbm).final(name).values) for name in ERRORS}
@@ -115,7 +115,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
         ),
         robust("Robust for b from 0.2 to 0.8 (exact error, %).", bs, exact, 100 * UNTRAINED),
     ]
-    return Shown(
+    return Findings(
         panels,
         claims,
         [

@@ -1,23 +1,17 @@
 """The paper's claims in words, decided by stated statistical tests at the 5 % level."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
 
-Verdict = Literal["pass", "fail", "unclear"]
+from ..report.findings import Claim, Verdict
+
 Sample = Any  # one number per seed
 LEVEL = 0.05
 SLIGHT = 0.10  # of the improvement that the reference makes over the untrained model
 DRASTIC = 0.20
-
-
-class Claim(NamedTuple):
-    words: str  # what the paper says
-    measured: str
-    verdict: Verdict
-    test: str  # how the verdict was reached
 
 
 def mean_sd(values: Sample) -> str:

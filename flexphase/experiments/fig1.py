@@ -11,11 +11,11 @@ import numpy as np
 import xarray as xr
 
 from ..core import Run, State, init, tick
+from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep
-from . import Shown
+from ..theory.frozen import answer
 from .bas import build
-from .claims import Claim
 
 TITLE = "Phase dynamics: a standard learner beside always-on learning with random phase lengths"
 DATA = None
@@ -29,7 +29,7 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     return {}
 
 
-def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
+def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     panels, memory, learning = [], [], []
     for title, cell in (("A  standard, CD-20", STANDARD), ("B  AoL random T, mean 20", AOL)):
         t = trace(build(**cell), **size)
@@ -74,7 +74,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
             "counted over the ticks drawn",
         ),
     ]
-    return Shown(
+    return Findings(
         panels,
         claims,
         ["All traces are of one trained lane, seed 0; the paper's are illustrations."],
@@ -103,7 +103,7 @@ def trace(run: Run, settle: int, ticks: int) -> dict[str, np.ndarray]:
         return s, {
             "sign": now.sign,
             "first": now.first,
-            "learns": run.estimator(now)[1],
+            "learns": answer(run, now)[1],
             "v": s.z.v[UNIT],
             "w": s.params.W[UNIT],
             "memory": remembered,

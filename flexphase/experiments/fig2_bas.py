@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from ..report.findings import Claim, Findings
 from ..report.panels import Panel, curve, star
-from ..sweep import Sweep, best, cells, learning_rates, pick
-from . import Shown
+from ..sweep import Sweep, best, cells, learning_rates, matching
 from .bas import BUILD, LABEL, METRICS, OPTIMUM, UNTRAINED
-from .claims import Claim, fails, is_worse, shrinks, slightly_worse, varies_more
+from .claims import fails, is_worse, shrinks, slightly_worse, varies_more
 
 TITLE = (
     "RBM on Bars and Stripes: negative log-likelihood over steps (B) and over network time steps "
@@ -46,14 +46,14 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     return {"bas": Sweep("fig2-bas", BUILD, METRICS, grid, size["seeds"], records=100)}
 
 
-def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
+def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     runs = {
-        rule: best(pick(data["bas"], name=name, length=length), "nll")
+        rule: best(matching(data["bas"], name=name, length=length), "nll")
         for rule, (name, length, *_) in RULES.items()
     }
     final = {rule: run["nll"].values[:, -1] for rule, run in runs.items()}
     rates = ", ".join(f"{rule} {float(run.eta):.2g}" for rule, run in runs.items())
-    return Shown(
+    return Findings(
         panels(size, runs),
         claims(runs, final),
         [

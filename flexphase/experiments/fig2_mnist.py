@@ -7,9 +7,9 @@ import xarray as xr
 
 from ..data.mnist import fetch_mnist
 from ..record import Record
+from ..report.findings import Findings
 from ..report.panels import Panel, curve, star
-from ..sweep import Sweep, best, cells, learning_rates, pick
-from . import Shown
+from ..sweep import Sweep, best, cells, learning_rates, matching
 from .claims import mean_sd, shrinks, slightly_worse, varies_more
 from .mnist import LAYERS, NETWORK
 
@@ -46,8 +46,8 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     }
 
 
-def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
-    runs = {name: best(pick(data["network"], name=name), "train_error") for name in TICKS}
+def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
+    runs = {name: best(matching(data["network"], name=name), "train_error") for name in TICKS}
     common = size["updates"]  # time steps at the stars: where ISD ends
     panels = []
     for clock, (title, label) in CLOCKS.items():
@@ -83,7 +83,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
     ]
     rates = ", ".join(f"{name} {float(run.eta):.2g}" for name, run in runs.items())
     errors = ", ".join(f"{name} {mean_sd(v)} %" for name, v in test.items())
-    return Shown(
+    return Findings(
         panels,
         claims,
         [

@@ -11,13 +11,13 @@ import xarray as xr
 
 from ..methods.rbm import Params
 from ..record import Record
+from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series, points
-from ..sweep import Sweep, cells, pick
+from ..sweep import Sweep, cells, matching
 from ..theory.moments import moments
 from ..theory.variance import best_b, given, trace_isd, trace_two_term
-from . import Shown
 from .bas import BUILD, METRICS, UNTRAINED, build
-from .claims import Claim, best_is, leans, mean_sd, robust
+from .claims import best_is, leans, mean_sd, robust
 
 TITLE = "The probability b of a positive phase: performance (A) and variance of the estimator (B)"
 DATA = None
@@ -60,7 +60,7 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     return {"b": Sweep("fig3", BUILD, METRICS, grid, size["seeds"], records=20, keep_params=True)}
 
 
-def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
+def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     bs, errors = (
         size["bs"],
         {
@@ -92,9 +92,9 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
         measured(size, data["b"]),
     ]
     found = [claim for name in ETA for claim in about(LABEL[name], name, bs, errors)]
-    trend = pick(data["b"], name="isd", start="carry")
+    trend = matching(data["b"], name="isd", start="carry")
     found.append(variance_claim(size, trend, bs, errors[("isd", "carry")]))
-    return Shown(
+    return Findings(
         panels,
         found,
         [
@@ -116,7 +116,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Shown:
 
 def by_b(dataset: xr.Dataset, name: str, start: str, eta: float) -> list[np.ndarray]:
     """Final NLL of the seeds at each b."""
-    final = pick(dataset, name=name, start=start, eta=eta).sortby("b")["nll"].values[:, :, -1]
+    final = matching(dataset, name=name, start=start, eta=eta).sortby("b")["nll"].values[:, :, -1]
     return [np.where(np.isfinite(row), row, UNTRAINED) for row in final]
 
 
@@ -173,7 +173,7 @@ def analytic() -> Panel:
 
 
 def trained(dataset: xr.Dataset, name: str) -> Params:
-    one = pick(dataset, name=name, start="carry", b=0.5).isel(cell=0, seed=0)
+    one = matching(dataset, name=name, start="carry", b=0.5).isel(cell=0, seed=0)
     return Params(**jax.tree.map(jnp.asarray, Record(one).params))
 
 

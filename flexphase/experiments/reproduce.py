@@ -11,6 +11,7 @@ import xarray as xr
 from ..record import versions
 from ..report.display import Display, say
 from ..report.files import DARK, LIGHT, drawn, picture, pictures, recorded
+from ..report.findings import VERDICTS
 from ..report.machine import PLAIN, clock, hardware, per_call
 from ..report.page import Entry, page
 from ..sweep import RunFolder, Sweep, collect, execute
@@ -18,21 +19,21 @@ from ..sweep.cells import Chunk, chunks
 from ..sweep.executors import Executor
 from ..sweep.folder import stack
 from ..sweep.run import done
-from . import figure, named
+from . import figure, figures_in
 
 TIMES = "elapsed.json"
 
 
-def plan(word: str, size: str) -> dict[str, dict[str, Sweep]]:
+def sweeps_of(word: str, size: str) -> dict[str, dict[str, Sweep]]:
     """The sweeps of each figure."""
-    return {name: figure(name).sweeps(figure(name).SIZES[size]) for name in named(word)}
+    return {name: figure(name).sweeps(figure(name).SIZES[size]) for name in figures_in(word)}
 
 
 def configuration(word: str, size: str) -> dict[str, Any]:
     """What a run folder is bound to."""
     sweeps = {
         name: {key: sweep._asdict() for key, sweep in own.items()}
-        for name, own in plan(word, size).items()
+        for name, own in sweeps_of(word, size).items()
     }
     return {
         "figures": word,
@@ -46,7 +47,7 @@ def reproduce(
     word: str, size: str, out: Path, resume: bool, executor: Executor, command: str
 ) -> Path:
     """The page."""
-    own = plan(word, size)
+    own = sweeps_of(word, size)
     with RunFolder(out, configuration(word, size), resume) as folder:
         began, elapsed = time.monotonic(), _elapsed(folder)
         for fetch in {figure(name).DATA for name in own} - {None}:
@@ -75,11 +76,11 @@ def train(
     executor: Executor,
     elapsed: dict[str, float],
 ) -> None:
-    figure_of = {sweep.name: name for name, sweeps in own.items() for sweep in sweeps.values()}
+    figures = {sweep.name: name for name, sweeps in own.items() for sweep in sweeps.values()}
     every: list[Chunk] = [
         chunk for sweeps in own.values() for sweep in sweeps.values() for chunk in chunks(sweep)
     ]
-    with Display(figure_of, every, [c.name for c in every if done(folder, c)], elapsed) as display:
+    with Display(figures, every, [c.name for c in every if done(folder, c)], elapsed) as display:
 
         def watch(running: dict[str, int], finished: str | None) -> None:
             display.watch(running, finished)
@@ -96,23 +97,28 @@ def entry(
 ) -> Entry:
     """Draw a figure, write its files, and weigh its claims."""
     module, began = figure(name), time.monotonic()
-    shown = module.show(module.SIZES[size], data)
+    findings = module.show(module.SIZES[size], data)
     paths = {
-        "CSV": drawn(name, shown, folder),
-        "netCDF": recorded(name, shown, data, folder),
-        **pictures(name, shown, folder),
+        "CSV": drawn(name, findings, folder),
+        "netCDF": recorded(name, findings, data, folder),
+        **pictures(name, findings, folder),
     }
     elapsed[name] = elapsed.get(name, 0.0) + time.monotonic() - began
     settings = dict(module.SIZES[size]) | {f"seeds of {d}": _range(ds) for d, ds in data.items()}
     say(
         f"{name}: "
-        + ", ".join(
-            f"{v} {sum(c.verdict == v for c in shown.claims)}" for v in ("pass", "fail", "unclear")
-        )
+        + ", ".join(f"{v} {sum(c.verdict == v for c in findings.claims)}" for v in VERDICTS)
     )
-    light, dark = (picture(shown, "svg", style) for style in (LIGHT, DARK))
+    light, dark = (picture(findings, "svg", style) for style in (LIGHT, DARK))
     return Entry(
-        name, module.TITLE, shown, light, dark, settings, paths, times(module, data, elapsed[name])
+        name,
+        module.TITLE,
+        findings,
+        light,
+        dark,
+        settings,
+        paths,
+        times(module, data, elapsed[name]),
     )
 
 

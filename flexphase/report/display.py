@@ -18,12 +18,12 @@ class Display:
 
     def __init__(
         self,
-        figure_of: Mapping[str, str],
+        figures: Mapping[str, str],
         chunks: list[Chunk],
         finished: list[str],
         elapsed: dict[str, float],
     ):
-        self.figure_of, self.elapsed = figure_of, elapsed  # figure_of: sweep name -> figure
+        self.figures, self.elapsed = figures, elapsed  # figures: sweep name -> figure
         self.chunks = {chunk.name: chunk for chunk in chunks}
         self.finished = set(finished)
         self.begun = self.last = time.monotonic()
@@ -49,7 +49,7 @@ class Display:
         return sum(map(self._cost, self.chunks.values()))
 
     def figure(self, chunk: str) -> str:
-        return self.figure_of[self.chunks[chunk].sweep.name]
+        return self.figures[self.chunks[chunk].sweep.name]
 
     def watch(self, running: dict[str, int], finished: str | None) -> None:
         now, running = (

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ..experiments import Shown
 from ..record import replacing
 from ..sweep import RunFolder
-from .panels import draw, table
+from .findings import Findings
+from .panels import figure_of, table
 
 LIGHT = {"svg.hashsalt": "flexphase", "svg.fonttype": "path"}
 INK, GROUND = "#e4e8ec", "#14181c"
@@ -36,35 +36,35 @@ DARK = (
 UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
-def picture(shown: Shown, kind: str, style: dict[str, Any]) -> bytes:
+def picture(findings: Findings, kind: str, style: dict[str, Any]) -> bytes:
     import matplotlib
 
     buffer = BytesIO()
     with matplotlib.rc_context(style):  # type: ignore[arg-type]
-        draw(shown.panels, shown.columns).savefig(
+        figure_of(findings.panels, findings.columns).savefig(
             buffer, format=kind, dpi=150, metadata=UNDATED.get(kind)
         )
     return buffer.getvalue()
 
 
-def pictures(name: str, shown: Shown, folder: RunFolder) -> dict[str, Path]:
+def pictures(name: str, findings: Findings, folder: RunFolder) -> dict[str, Path]:
     return {
-        kind.upper(): folder.write(f"{name}.{kind}", picture(shown, kind, LIGHT))
+        kind.upper(): folder.write(f"{name}.{kind}", picture(findings, kind, LIGHT))
         for kind in ("png", "svg", "pdf")
     }
 
 
-def drawn(name: str, shown: Shown, folder: RunFolder) -> Path:
-    return folder.write(f"{name}.csv", table(shown.panels).to_csv(index=False))
+def drawn(name: str, findings: Findings, folder: RunFolder) -> Path:
+    return folder.write(f"{name}.csv", table(findings.panels).to_csv(index=False))
 
 
-def recorded(name: str, shown: Shown, data: dict[str, xr.Dataset], folder: RunFolder) -> Path:
+def recorded(name: str, findings: Findings, data: dict[str, xr.Dataset], folder: RunFolder) -> Path:
     """Every curve of every lane where there was a sweep, else what is drawn."""
     datasets = {
         key: d.drop_vars([v for v in d if str(v).startswith("params")]) for key, d in data.items()
     }
-    datasets = datasets or {name: xr.Dataset.from_dataframe(_indexed(table(shown.panels)))}
-    claims = {"claims": json.dumps([c._asdict() for c in shown.claims])}
+    datasets = datasets or {name: xr.Dataset.from_dataframe(_indexed(table(findings.panels)))}
+    claims = {"claims": json.dumps([c._asdict() for c in findings.claims])}
     with replacing(folder.path / f"{name}.nc") as part:
         for i, (key, dataset) in enumerate(
             datasets.items()

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ..machine import cores
+
 
 def clock(seconds: float) -> str:
     """Seconds in words."""
@@ -33,7 +35,7 @@ def hardware() -> str:
         )
     except (OSError, ValueError):
         memory = ""
-    return f"{name}, {len(os.sched_getaffinity(0))} cores{memory}, {platform.system()}"
+    return f"{name}, {cores()} cores{memory}, {platform.system()}"
 
 
 def per_call(step: Callable[[], None], seconds: float = 0.5) -> float:

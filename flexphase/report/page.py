@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..experiments import Shown
+from .findings import VERDICTS, Findings
 
 
 class Entry(NamedTuple):
@@ -18,7 +18,7 @@ class Entry(NamedTuple):
 
     name: str
     title: str
-    shown: Shown
+    findings: Findings
     light: bytes  # SVG
     dark: bytes
     settings: dict[str, Any]
@@ -44,9 +44,9 @@ def numbers(values: Any) -> Any:
     return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values, float)]
 
 
-def curves(shown: Shown) -> list[Any]:
+def curves(findings: Findings) -> list[Any]:
     """The panels that the page's script draws; pictures are in the figure alone."""
-    return [panel for panel in shown.panels if panel.samples is None]
+    return [panel for panel in findings.panels if panel.samples is None]
 
 
 def panel_json(panel: Any) -> dict[str, Any]:
@@ -62,12 +62,12 @@ def embedded(value: Any) -> str:
     return json.dumps(value).replace("<", "\\u003c")
 
 
-def claims_table(shown: Shown) -> str:
+def claims_table(findings: Findings) -> str:
     rows = "".join(
         f'<tr><td>{escape(c.words)}</td><td>{escape(c.measured)}</td><td class="verdict '
         f'{c.verdict}">{c.verdict}</td>'
         f'<td class="test">{escape(c.test)}</td></tr>'
-        for c in shown.claims
+        for c in findings.claims
     )
     head = "<tr><th>The paper says<th>We measured<th>Verdict<th>Decided by"
     return f'<table class="claims"><thead>{head}</thead><tbody>{rows}</tbody></table>'
@@ -109,24 +109,22 @@ def pairs(items: dict[str, Any]) -> str:
 
 
 def section(i: int, entry: Entry) -> str:
-    alt = escape(f"{entry.title}: {'; '.join(p.title for p in entry.shown.panels)}")
+    alt = escape(f"{entry.title}: {'; '.join(p.title for p in entry.findings.panels)}")
     light, dark = uri(entry.light, "image/svg+xml"), uri(entry.dark, "image/svg+xml")
     return f"""<section id="{entry.name}"><h2>{escape(entry.title)}</h2>
 <div class="plot"><picture><source media="(prefers-color-scheme: dark)" srcset="{dark}"><img src="{light}" alt="{alt}"></picture></div>
-{"".join(f"<p>{escape(remark)}</p>" for remark in entry.shown.remarks)}
-<h3>Claims</h3>{claims_table(entry.shown)}
+{"".join(f"<p>{escape(remark)}</p>" for remark in entry.findings.remarks)}
+<h3>Claims</h3>{claims_table(entry.findings)}
 <h3>Curves</h3><p class="faint">{HOW}</p>
-<div class="curves">{"".join(curve(i, j, p.title) for j, p in enumerate(curves(entry.shown)))}</div>
+<div class="curves">{"".join(curve(i, j, p.title) for j, p in enumerate(curves(entry.findings)))}</div>
 <details><summary>Settings and time</summary>{pairs(entry.settings | entry.times)}</details>
 {downloads(entry)}</section>"""
 
 
 def page(title: str, command: str, facts: dict[str, str], entries: Sequence[Entry]) -> str:
     here = files("flexphase.report")
-    count = [c.verdict for e in entries for c in e.shown.claims]
-    summary = ", ".join(
-        f'<span class="{v}">{count.count(v)} {v}</span>' for v in ("pass", "fail", "unclear")
-    )
+    count = [c.verdict for e in entries for c in e.findings.claims]
+    summary = ", ".join(f'<span class="{v}">{count.count(v)} {v}</span>' for v in VERDICTS)
     policy = (
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
     )
@@ -138,6 +136,6 @@ def page(title: str, command: str, facts: dict[str, str], entries: Sequence[Entr
 <h3>Run it again</h3><pre>{escape(command)}</pre>
 <details open><summary>This run</summary>{pairs(facts)}</details>
 {"".join(section(i, e) for i, e in enumerate(entries))}
-<script type="application/json" id="data">{embedded([[panel_json(p) for p in curves(e.shown)] for e in entries])}</script>
+<script type="application/json" id="data">{embedded([[panel_json(p) for p in curves(e.findings)] for e in entries])}</script>
 <script>{here.joinpath("curves.js").read_text()}</script></body></html>
 """

@@ -82,7 +82,7 @@ def table(panels: Sequence[Panel]) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def draw(panels: Sequence[Panel], columns: int) -> Any:
+def figure_of(panels: Sequence[Panel], columns: int) -> Any:
     """All panels as one matplotlib figure; colours of text and ground come from the rc parameters
     of the moment.
     """

@@ -2,7 +2,7 @@
 folder.
 """
 
-from .cells import Sweep, best, cells, learning_rates, pick
+from .cells import Sweep, best, cells, learning_rates, matching
 from .executors import Dask, Local
 from .folder import RunFolder
 from .run import collect, execute
@@ -17,5 +17,5 @@ __all__ = [
     "collect",
     "execute",
     "learning_rates",
-    "pick",
+    "matching",
 ]

@@ -114,7 +114,7 @@ def chunks(sweep: Sweep) -> list[Chunk]:
     return [Chunk(sweep, n, *part) for n, part in enumerate(cut)]
 
 
-def pick(dataset: xr.Dataset, **values: Any) -> xr.Dataset:
+def matching(dataset: xr.Dataset, **values: Any) -> xr.Dataset:
     """The cells with these settings."""
     mask = np.ones(dataset.sizes["cell"], bool)
     for name, value in values.items():

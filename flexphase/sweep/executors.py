@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
+from ..machine import cores
+
 PATIENCE = 0.25  # seconds between looks at progress
 CRASHES = 3  # a chunk that took so many workers with it is given up
 
@@ -25,10 +27,6 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 class Local:

@@ -12,6 +12,8 @@ import sys
 import threading
 import traceback
 
+from .. import exact_lanes
+
 
 def listen(tasks: "queue.Queue[str]") -> None:
     for line in sys.stdin:
@@ -24,6 +26,7 @@ def main() -> None:
     os.dup2(2, 1)  # whatever libraries print goes to standard error
     tasks: queue.Queue[str] = queue.Queue()
     threading.Thread(target=listen, args=(tasks,), daemon=True).start()
+    exact_lanes()
     from .work import work  # slow to import, so the pipe is watched first
 
     while True:

@@ -29,7 +29,7 @@ FEW = norm.isf(
 )  # |z| that 8 directions x 5 values of b exceed by chance once in a hundred tables
 
 
-class Claim(NamedTuple):
+class Prediction(NamedTuple):
     source: str  # where the paper says it
     learner: str
     statement: str
@@ -43,11 +43,11 @@ class Claim(NamedTuple):
     note: str = ""
 
 
-def table(progress: Callable[[str], None] = lambda _: None) -> list[Claim]:
+def table(progress: Callable[[str], None] = lambda _: None) -> list[Prediction]:
     """All claims. `progress` hears the name of each part."""
     from .claims_bias import bias_claims
 
-    rows: list[Claim] = []
+    rows: list[Prediction] = []
     for learner in learners():
         progress(f"variance, {learner.name}")
         rows += variance_claims(learner)
@@ -62,7 +62,7 @@ def table(progress: Callable[[str], None] = lambda _: None) -> list[Claim]:
     return rows
 
 
-def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> Iterator[Claim]:
+def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> Iterator[Prediction]:
     """Proposition 1, the appendix proposition and both lemmas, on streams of estimates that the
     learner really produces.
     """
@@ -73,7 +73,7 @@ def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> It
         for i, b in enumerate(B)
     ]
     z = max(deviation(single.mean, pairs.mean) for single in singles)
-    yield Claim(
+    yield Prediction(
         "Proposition 1",
         learner.name,
         "ISD is unbiased, b = 0.05 to 0.95",
@@ -86,7 +86,7 @@ def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> It
     trace, error = np.array([single.trace() for single in singles]).T
     off = trace / trace_isd(m, B) - 1
     worst = np.argmax(np.abs(off))
-    yield Claim(
+    yield Prediction(
         "App. proposition",
         learner.name,
         "Tr cov of ISD against b",
@@ -99,7 +99,7 @@ def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> It
     )
     two, two_error = pairs.trace()
     ratio = two / float(trace_two_term(m))
-    yield Claim(
+    yield Prediction(
         "App. A, eq. 1",
         learner.name,
         "Tr cov of the two-term estimate, with the cross term",
@@ -110,7 +110,7 @@ def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> It
         abs(ratio - 1) < 0.02,
     )
     excess = (trace - two) / np.hypot(error, two_error)
-    yield Claim(
+    yield Prediction(
         "Lemma 1",
         learner.name,
         "ISD has the larger variance",
@@ -122,7 +122,7 @@ def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> It
         f"mu+ . mu- = {m.means:.3g}",
     )
     bend = second_differences(B, trace, error)
-    yield Claim(
+    yield Prediction(
         "Lemma 2",
         learner.name,
         "Tr cov is convex in b",
@@ -134,7 +134,7 @@ def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> It
     )
     fit, fit_error = fitted_b(B, trace, error)
     total = float(np.hypot(fit_error, m.error(best_b)))
-    yield Claim(
+    yield Prediction(
         "App. proposition",
         learner.name,
         "b*, minimum of the simulated traces",
@@ -146,11 +146,11 @@ def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> It
     )
 
 
-def lemma_1() -> Iterator[Claim]:
+def lemma_1() -> Iterator[Prediction]:
     """The example that breaks "strictly", and why nothing breaks more than that."""
     opposed = given(0, 0, [1.0], [-1.0])
     gap = float(penalty(opposed, 0.5))
-    yield Claim(
+    yield Prediction(
         "Lemma 1",
         "g+ = 1, g- = -1, b = 1/2",
         "without mu+ . mu- >= 0 it may fail",
@@ -175,7 +175,7 @@ def lemma_1() -> Iterator[Claim]:
         dot(p, q).mean(-1),
     )
     least = float(np.min(least_penalty(Moments(*second))))
-    yield Claim(
+    yield Prediction(
         "Lemma 1",
         "4000 random pairs of terms",
         "ISD is never better, whatever the means and the dependence",
@@ -188,7 +188,7 @@ def lemma_1() -> Iterator[Claim]:
     )
 
 
-def trained_rbm() -> Iterator[Claim]:
+def trained_rbm() -> Iterator[Prediction]:
     """A real checkpoint: the RBM of the paper, trained a little on the fastest engine that fits,
     enumerated and measured.
     """
@@ -200,7 +200,7 @@ def trained_rbm() -> Iterator[Claim]:
     m = moments(learner.two_term(), params, phases=40, lanes=256)
     exact = exact_moments(run.method, params, data)
     z = np.max(np.abs((np.array(m[:6]) - np.array(exact[:6])) / np.array(m.se[:6])))
-    yield Claim(
+    yield Prediction(
         "Sec. 3.1",
         learner.name,
         "A, C and the means, measured against enumeration",
@@ -213,7 +213,7 @@ def trained_rbm() -> Iterator[Claim]:
     )
 
 
-def length_claims(tau: float = 3.0, s: int = 3, phases: int = 2_000_000) -> Iterator[Claim]:
+def length_claims(tau: float = 3.0, s: int = 3, phases: int = 2_000_000) -> Iterator[Prediction]:
     """Moments of T: simulated phases of the library's own process, against the exact formulas and
     against the printed ones.
     """
@@ -240,7 +240,7 @@ def length_claims(tau: float = 3.0, s: int = 3, phases: int = 2_000_000) -> Iter
     ]
     for what, sample, predicted, note in rows:
         mean, error = float(np.mean(sample)), float(np.std(sample) / np.sqrt(len(sample)))
-        yield Claim(
+        yield Prediction(
             "App., moments of T",
             f"geometric, tau = {tau:g}",
             what,
@@ -253,7 +253,7 @@ def length_claims(tau: float = 3.0, s: int = 3, phases: int = 2_000_000) -> Iter
         )
 
 
-def markdown(rows: list[Claim]) -> str:
+def markdown(rows: list[Prediction]) -> str:
     """The table for people."""
     head = (
         "| where | learner | claim | predicted | measured | test | "

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import bias
 from .chains import relaxation_time
-from .claims import Claim
+from .claims import Prediction
 from .coupling import gap, horizon, series
 from .exponents import Exponent, along, exponent
 from .frozen import repeated
@@ -24,7 +24,7 @@ NEAR = 0.15  # how close an exponent must be where the theorem is tight
 KINDS = {"fixed T": False, "geometric T": True}
 
 
-def bias_claims() -> Iterator[Claim]:
+def bias_claims() -> Iterator[Prediction]:
     for walk in walks():
         for kind, geometric in KINDS.items():
             yield from exact_claims(walk, kind, geometric)
@@ -44,7 +44,7 @@ def row(
     fit: Exponent,
     bound: bool = False,
     note: str = "",
-) -> Claim:
+) -> Prediction:
     """An exponent against the theory's: near it where the theorem is tight, not above it where it
     is a bound.
     """
@@ -52,7 +52,7 @@ def row(
     test = (
         f"bound: not above {predicted:g} + {NEAR}" if bound else f"within {NEAR} of {predicted:g}"
     )
-    return Claim(
+    return Prediction(
         source,
         name,
         what,
@@ -79,7 +79,7 @@ def short_phases(chain: Any) -> np.ndarray:
     return np.unique(np.floor(np.geomspace(2, max(2, relaxation_time(chain.P) / 2), 4)))
 
 
-def exact_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Claim]:
+def exact_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Prediction]:
     chain, start, name = walk.chain, walk.start, f"{walk.name}, {kind}"
     taus = long_phases(chain)
     memory = f"relaxation time {relaxation_time(chain.P):.1f} ticks"
@@ -107,7 +107,7 @@ def exact_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Claim]:
         note=memory,
     )
     limit = np.linalg.norm(bias.feedback_limit(chain, geometric))
-    yield Claim(
+    yield Prediction(
         "Open question",
         name,
         "its coefficient at the longest tau: (E[T^2] / 2 tau^2) (d gbar/dtheta) gbar",
@@ -123,7 +123,7 @@ def exact_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Claim]:
             short, norms(lambda tau: bias.feedback(chain, start, tau, geometric), short)
         )
         note = f"tau = {short[0]:g} to {short[-1]:g}: below the mixing time it does grow"
-        yield Claim(
+        yield Prediction(
             "Open question",
             name,
             "below the relaxation time the feedback bias grows with tau (exact)",
@@ -143,7 +143,7 @@ def exact_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Claim]:
         etas,
     )
     fit = exponent(etas, along_remark)
-    yield Claim(
+    yield Prediction(
         "Remark to Theorem 1",
         name,
         "exponent of the bias in eta along tau = 1/sqrt(eta) (exact)",
@@ -155,7 +155,7 @@ def exact_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Claim]:
     )
 
 
-def simulated_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Claim]:
+def simulated_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Prediction]:
     """The method itself, learning, coupled to itself, frozen."""
     name, tau = f"{walk.name}, {kind}", int(max(32, np.ceil(10 * relaxation_time(walk.chain.P))))
     lanes = min(2**14, 2**23 // horizon(tau, geometric))
@@ -186,7 +186,7 @@ def simulated_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Claim]:
         exponent(etas, mean, error),
     )
     level, level_error = extrapolated(etas, mean / etas**2, error / etas**2)
-    yield Claim(
+    yield Prediction(
         "Theorem 1",
         name,
         f"coefficient of eta^2, tau = {tau}, simulated, extrapolated to eta = 0",
@@ -206,7 +206,7 @@ def extrapolated(x: np.ndarray, y: np.ndarray, error: np.ndarray) -> tuple[float
     return float((covariance @ columns.T @ (y / error))[0]), float(np.sqrt(covariance[0, 0]))
 
 
-def theorem_2(learner: Learner, kind: str, geometric: bool) -> Iterator[Claim]:
+def theorem_2(learner: Learner, kind: str, geometric: bool) -> Iterator[Prediction]:
     """Deterministic dynamics: one lane, no noise. The free phase, from rest, of one stimulus."""
     name, z = f"{learner.name}, {kind}", learner.method.rest()
     x = learner.source.data[0][3], learner.source.data[1][3]

@@ -23,19 +23,44 @@ class Tick(NamedTuple):
     share: Array
 
 
+def answer(run: Run, phase: Phase) -> tuple[Array, Array]:
+    """(weight, apply) of the run's estimator at this tick: the weight of the local term, and
+    whether the optimiser steps now. The theory asks the estimator nowhere else.
+    """
+    return run.estimator(phase)
+
+
+def local(run: Run) -> bool:
+    """Is the run's estimator temporally local? Then it weighs a term by 1 / P(its sign), eq. 2."""
+    return run.estimator.local
+
+
+def learns_always(run: Run) -> bool:
+    """Does the optimiser step at every tick? Asked for each tick of a phase of either sign."""
+    half, three = jnp.float32(0.5), jnp.int32(3)
+    phases = (
+        Phase(jnp.float32(sign), half, jnp.float32(3), three, jnp.int32(left))
+        for sign in (1, -1)
+        for left in (3, 2, 1)
+    )
+    return all(bool(answer(run, phase)[1]) for phase in phases)
+
+
 def begin(run: Run, params: Any, key: Key) -> State:
     """A lane at a checkpoint."""
     return init(run, key)._replace(params=params)
 
 
 def frozen_tick(run: Run, s: State) -> tuple[State, Tick]:
-    """Exactly `tick`, except that the parameters stay: a learning rate of zero for any optimiser."""
+    """Exactly `tick`, except that the parameters and the optimiser's state stay.
+
+    Returns the state after the tick, and what the tick would have contributed.
+    """
     new = tick(run, s)._replace(params=s.params, opt=s.opt)
     phase = new.phase._replace(left=new.phase.left + 1)
-    weight, _ = run.estimator(phase)
-    share = jnp.abs(weight) * (
-        phase.prob if run.estimator.local else 1.0
-    )  # importance weights are not part of g+ and g-
+    weight, _ = answer(run, phase)
+    # importance weights are not part of g+ and g-
+    share = jnp.abs(weight) * (phase.prob if local(run) else 1.0)
     g, _ = ravel_pytree(run.method.grad(s.params, new.z, new.x, phase.sign))
     return new, Tick(phase, g, share)
 

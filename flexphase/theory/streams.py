@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import Run
+from .frozen import local
 from .moments import lane_sums
 
 
@@ -37,10 +38,10 @@ def stream(run: Run, params: Any, *, phases: int = 500, lanes: int = 512, seed: 
     """
     sums = lane_sums(run, params, phases=phases, lanes=lanes, seed=seed)
     n = sums.phases.sum(1)
-    if not run.estimator.local:
+    if not local(run):
         g = (sums.first[:, 0] - sums.first[:, 1]) / sums.pairs[:, None]
         return Stream(g, (sums.second.sum(1) - 2 * sums.cross) / sums.pairs)
-    b = float(run.process.selection.b)
+    b = float(run.process.b)
     weight = np.array([1 / b, -1 / (1 - b)])
     return Stream(
         np.einsum("kid,i->kd", sums.first, weight) / n[:, None], sums.second @ weight**2 / n

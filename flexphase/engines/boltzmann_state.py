@@ -8,14 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import State
+from ..kernels import owned
 from ..methods.binary import Units
 from .tapes import Tape
 
-NAMES = (
-    "W",
-    "a",
-    "c",
-)  # of the leaves of rbm.Params and of boltzmann.Couplings, whose one bias is called a here
+#: Of the leaves of rbm.Params and of boltzmann.Couplings, whose one bias is called a here.
+NAMES = ("W", "a", "c")
 
 
 class Noise(NamedTuple):
@@ -42,11 +40,6 @@ def seeds(keys: Any, params: Any, wide: bool) -> Noise:
         if wide
         else Noise(rng)
     )
-
-
-def owned(value: Any, dtype: Any = np.float32) -> np.ndarray:
-    """A copy that may be written to."""
-    return np.array(value, dtype=dtype, order="C")
 
 
 def bits(data: Any) -> np.ndarray:
@@ -77,14 +70,14 @@ def joined(method: Any) -> dict[str, np.ndarray]:
     }
 
 
-def named(prefix: str, params: Any) -> dict[str, np.ndarray]:
+def by_name(prefix: str, params: Any) -> dict[str, np.ndarray]:
     return {prefix + name: owned(leaf) for name, leaf in zip(NAMES, params, strict=False)}
 
 
-def unpack(state: State) -> dict[str, np.ndarray]:
+def to_arrays(state: State) -> dict[str, np.ndarray]:
     """The state as arrays that the kernels may write to."""
     noise = state.noise
-    arrays = named("", state.params) | named("acc_", state.acc)
+    arrays = by_name("", state.params) | by_name("acc_", state.memory)
     arrays |= {
         "v": owned(state.z.v),
         "h": owned(state.z.h),
@@ -99,14 +92,14 @@ def unpack(state: State) -> dict[str, np.ndarray]:
     if state.z.chain:
         arrays |= {"chain_v": owned(state.z.chain[0]), "chain_h": owned(state.z.chain[1])}
     if noise.base:
-        arrays |= named("base_", noise.base) | {
+        arrays |= by_name("base_", noise.base) | {
             "drive": owned(noise.drive),
             "gathered": owned(noise.gathered),
         }
     return arrays
 
 
-def settle(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray) -> State:
+def settled(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray) -> State:
     """Where the lanes are in their phases."""
     lane = np.arange(len(slot))
     phase, process = jax.tree.map(
@@ -118,7 +111,7 @@ def settle(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray) -> Stat
     )
 
 
-def pack(state: State, written: dict[str, np.ndarray], ticks: int) -> State:
+def to_state(state: State, written: dict[str, np.ndarray], ticks: int) -> State:
     """The state after these ticks."""
     arrays = {name: jnp.asarray(array) for name, array in written.items()}
 
@@ -132,7 +125,7 @@ def pack(state: State, written: dict[str, np.ndarray], ticks: int) -> State:
     chain = (arrays["chain_v"], arrays["chain_h"]) if state.z.chain else ()
     state = state._replace(
         params=like(state.params, ""),
-        acc=like(state.acc, "acc_"),
+        memory=like(state.memory, "acc_"),
         z=Units(arrays["v"], arrays["h"], chain),
         x=arrays["x"],
         updates=arrays["updates"],

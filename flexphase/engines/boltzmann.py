@@ -2,77 +2,26 @@
 vector register.
 """
 
-import contextlib
-import os
 import time
 from collections.abc import Callable
 from typing import Any, get_args
 
-import jax.numpy as jnp
 import numpy as np
 import optax
 
-from ..core import Phase, State
+from ..core import Run, State
 from ..data.sources import Rows
+from ..kernels import _native, owned, threads
 from ..lanes import Lanes
 from ..methods.binary import NegativeStart
 from ..methods.boltzmann import BoltzmannMachine
-from ..methods.rbm import RBM, Params
+from ..methods.rbm import RBM
+from .boltzmann_state import bits, joined, seeds, settled, to_arrays, to_state
 from .jax import start
-from .native_state import bits, joined, owned, pack, seeds, settle, unpack
-from .tapes import draw, reach
-
-_native: Any = None
-MISSING = (
-    "flexphase was installed without its compiled engines (no C++ compiler was found), so the JAX "
-    "engine serves."
-)
-with contextlib.suppress(ImportError):
-    from .. import _native  # type: ignore[attr-defined,no-redef]
-
-    MISSING = ""
+from .tapes import not_on_tape, reach, remembers, tape_of
 
 WIDE = 768  # weights of an RBM; beyond that, vectors run along the units instead of the lanes
 SLOTS = 4096  # phases per lane in a block of tape, at most
-
-
-def cores(threads: int | None) -> int:
-    """Threads to use: as asked, else FLEXPHASE_THREADS, else all cores of this process."""
-    named = os.environ.get("FLEXPHASE_THREADS", "") if threads is None else str(threads)
-    if not named:
-        return (
-            len(os.sched_getaffinity(0)) if "sched_getaffinity" in dir(os) else os.cpu_count() or 1
-        )
-    if not named.isdecimal() or int(named) < 1:
-        raise ValueError(
-            "the number of threads (threads= or FLEXPHASE_THREADS) must be a whole number from 1 "
-            f"on, not {named!r}."
-        )
-    return int(named)
-
-
-def changes_between(estimator: Any) -> bool:
-    """Does the weight change in the middle of a phase? Tried on phases of seven ticks."""
-    for sign in (1.0, -1.0):
-        phase = Phase(
-            jnp.float32(sign), jnp.float32(0.3), jnp.float32(7), jnp.int32(7), jnp.int32(7)
-        )
-        seen = [
-            np.asarray(part)
-            for left in range(2, 7)
-            for part in estimator(phase._replace(left=jnp.int32(left)))
-        ]
-        if any(not np.array_equal(a, b) for a, b in zip(seen[:-2], seen[2:], strict=True)):
-            return True
-    return False
-
-
-def nll(params: Params, data: Any, threads: int | None = None) -> np.ndarray:
-    """Exact NLL in nats, summed over the rows of the data, of the RBM in every lane."""
-    out = np.empty(len(params.W))
-    lanes = {"W": owned(params.W), "a": owned(params.a), "c": owned(params.c)}
-    _native.rbm_nll(lanes | {"data": owned(data), "nll": out}, cores(threads))
-    return out
 
 
 def slots(ticks: int, mean_length: Any) -> int:
@@ -85,16 +34,17 @@ def slots(ticks: int, mean_length: Any) -> int:
     return int(-(-need // step) * step) + 1
 
 
-class Boltzmann:
+class BoltzmannEngine:
     """RBMs and general Boltzmann machines of zeros and ones, trained by plain gradient descent."""
 
     name = "native"
 
-    def __init__(self, threads: int | None = None, isa: str = ""):
-        self.threads, self.isa = cores(threads), isa
+    def __init__(self, asked: int | None = None, isa: str = ""):
+        self.threads, self.isa = threads(asked), isa
         self._data: tuple[Any, np.ndarray] = (None, np.zeros(0))
 
-    def refuses(self, run: Any) -> str | None:
+    def refuses(self, run: Run) -> str | None:
+        """Why this engine cannot train the run; None if it can."""
         if type(run.method) not in (RBM, BoltzmannMachine):
             return (
                 "the native Boltzmann engine knows RBM and BoltzmannMachine, not "
@@ -115,20 +65,15 @@ class Boltzmann:
             return "the native Boltzmann engine needs data of zeros and ones."
         if run.optimiser.make is not optax.sgd:
             return "the native Boltzmann engine knows plain gradient descent (optax.sgd) only."
-        if changes_between(run.estimator):
-            return (
-                "the native Boltzmann engine needs an estimator whose weight is the same at all "
-                "ticks but the first and the last."
-            )
-        return None
+        return not_on_tape(run.estimator)
 
-    def start(self, lanes: Lanes) -> State:
-        state, method = start(lanes), lanes.run.method
+    def start(self, lanes: Lanes, params: Any = None) -> State:
+        state, method = start(lanes, params), lanes.run.method
         wide = type(method) is RBM and method.visible * method.hidden > WIDE
         return state._replace(noise=seeds(state.key, state.params, wide))
 
     def constant(self, lanes: Lanes) -> dict[str, np.ndarray]:
-        """Arrays that the kernels only read. The bits of the data are kept, for there may be many."""
+        """Arrays that the kernels only read; the bits of the data are kept between calls."""
         source, method = lanes.run.source, lanes.run.method
         if self._data[0] is not source.data:
             self._data = (source.data, bits(source.data))
@@ -158,18 +103,17 @@ class Boltzmann:
         options = {
             "negative_start": get_args(NegativeStart).index(method.negative_start),
             "visible_bias": method.visible_bias,
-            "remember": not lanes.run.estimator.local,
+            "remember": remembers(lanes.run.estimator),
             "threads": self.threads,
             "isa": self.isa,
         }
         options |= {"wide": bool(state.noise.base)} if type(method) is RBM else {}
         kernel = _native.rbm if type(method) is RBM else _native.machine
-        arrays, constant = unpack(state), self.constant(lanes)
+        arrays, constant = to_arrays(state), self.constant(lanes)
         done, piece = 0, 64
         while done < ticks:
-            tape = draw(
-                lanes, (state.key, state.phases, state.phase, state.process), block, rows, enters
-            )
+            at = (state.key, state.phases, state.phase, state.process)
+            tape = tape_of(lanes, at, block, rows, enters)
             told = constant | {name: np.asarray(part) for name, part in tape.for_kernel().items()}
             arrays["slot"][:] = 0
             ahead = min(reach(tape, arrays["left"]), ticks - done)
@@ -180,5 +124,5 @@ class Boltzmann:
                 piece = int(min(max(n * 0.3 / (time.perf_counter() - began), 1), 100 * piece))
                 ahead, done = ahead - n, done + n
                 report(n)
-            state = settle(state, tape, arrays["slot"], arrays["left"])
-        return pack(state, arrays, ticks)
+            state = settled(state, tape, arrays["slot"], arrays["left"])
+        return to_state(state, arrays, ticks)

@@ -1,0 +1,231 @@
+"""The parts of a run are checked against each other before a tick is run.
+
+Everything here is traced, never computed (`jax.eval_shape`): it takes milliseconds, whatever the
+size of the network.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .core import Observer, Optimiser, Phase, Run, init
+from .lanes import Grid
+
+PARTS = {
+    "method": ("check", "init", "enter", "step", "grad"),
+    "process": ("init", "step"),
+    "estimator": ("check", "init", "update"),
+    "source": ("init", "__call__"),
+    "optimiser": ("init", "update"),
+}
+VALUES = {"process": ("alternates", "b", "mean_length"), "source": ("stimuli",)}
+OBSERVER = ("init", "see", "result")
+
+
+def runs_of(given: Any) -> list[Run]:
+    """The runs to train, one or those of a grid."""
+    if isinstance(given, Grid):
+        return list(given.runs)
+    if not isinstance(given, Run):
+        raise ValueError(
+            f"train needs a run, not {_named(given)}: write "
+            "train(Run(method, process, estimator, source, optimiser), ...)."
+        )
+    return [given]
+
+
+def check(given: Run | Grid) -> None:
+    """Refuse parts that are incomplete or do not fit each other, in one sentence.
+
+    Args:
+        given: a run, or a grid of runs, whose shapes are all those of the first.
+    """
+    runs, checked = runs_of(given), []
+    for run in runs:
+        if not isinstance(run, Run):
+            raise ValueError(f"a grid holds runs, not {_named(run)}: return Run(...) from it.")
+        complete(run)
+        run.estimator.check(run.process)
+        if not any(run.source is source and run.method == method for source, method in checked):
+            run.method.check(run.source.stimuli)
+            checked.append((run.source, run.method))
+    shapes(runs[0])
+
+
+def complete(run: Run) -> None:
+    """Every part has what its protocol asks for."""
+    for part, names in PARTS.items():
+        thing = getattr(run, part)
+        if isinstance(thing, type):
+            raise ValueError(
+                f"the {part} is the class {thing.__name__} itself; make one: {thing.__name__}(...)."
+            )
+        if missing := [name for name in names if not callable(getattr(thing, name, None))]:
+            raise ValueError(
+                f"the {part} {_named(thing)} has no function {missing[0]!r}; a {part} needs "
+                f"{', '.join(names)}."
+            )
+        for name in VALUES.get(part, ()):
+            try:
+                getattr(thing, name)
+            except AttributeError:
+                raise ValueError(
+                    f"the {part} {_named(thing)} has no {name!r}; a {part} needs "
+                    f"{', '.join(VALUES[part])}."
+                ) from None
+    if not isinstance(run.optimiser, Optimiser):
+        raise ValueError(
+            f"the optimiser is {_named(run.optimiser)}; write Optimiser(eta), or "
+            "Optimiser(eta, optax.adam)."
+        )
+
+
+def shapes(run: Run) -> None:
+    """What the parts return has the shapes and types that the next one takes."""
+    method, source, process = (
+        type(part).__name__ for part in (run.method, run.source, run.process)
+    )
+    key = jax.random.key(0)
+    sign, n = jnp.float32(1), jnp.int32(0)
+
+    params, z = pair(
+        f"{method}.init", "(params, z)", traced(f"{method}.init", run.method.init, key)
+    )
+    x = traced(f"{source}.init", run.source.init, key)
+    again = traced(f"{source}.__call__", run.source.__call__, key, sign, x)
+    same(f"{source}.__call__", again, x, "the stimulus that init returns")
+
+    state = traced(f"{process}.init", run.process.init, key)
+    drawn = traced(f"{process}.step", run.process.step, key, n, state)
+    phase, moved = pair(f"{process}.step", "(Phase, state)", drawn)
+    if not isinstance(phase, Phase) or any(leaf.shape for leaf in phase):
+        raise ValueError(
+            f"{process}.step must return (Phase(sign, prob, length, ticks, left), state) with one "
+            "number in each field of the phase."
+        )
+    same(f"{process}.step", moved, state, "the state that init returns")
+
+    for name in ("enter", "step"):
+        function = getattr(run.method, name)
+        moved = traced(f"{method}.{name}", function, key, params, z, x, sign)
+        same(f"{method}.{name}", moved, z, "the state z that init returns")
+    g = traced(f"{method}.grad", run.method.grad, params, z, x, sign)
+    same(f"{method}.grad", g, params, "the parameters")
+
+    estimator = type(run.estimator).__name__
+    memory = traced(f"{estimator}.init", run.estimator.init, params)
+    made = traced(f"{estimator}.update", run.estimator.update, phase, g, memory)
+    if not isinstance(made, tuple) or len(made) != 3:
+        raise ValueError(f"{estimator}.update must return (step, apply, memory).")
+    same(f"the step of {estimator}.update", made[0], params, "the parameters")
+    if jax.tree.structure(made[1]).num_leaves != 1 or jnp.shape(made[1]) != ():
+        raise ValueError(f"{estimator}.update must say with one boolean whether a step is taken.")
+    same(f"the memory of {estimator}.update", made[2], memory, "what init returns")
+
+
+def check_observers(observers: Any, run: Run) -> dict[str, Observer]:
+    """Observers by name, each of which carries the same thing along at every tick."""
+    if observers is None:
+        return {}
+    if not isinstance(observers, Mapping):
+        raise ValueError("observers must be a dict, such as {'trace': Trace(200)}.")
+    state = jax.eval_shape(lambda key: init(run, key), jax.random.key(0))
+    for name, observer in observers.items():
+        kind = type(observer).__name__
+        if missing := [f for f in OBSERVER if not callable(getattr(observer, f, None))]:
+            raise ValueError(
+                f"the observer {name!r} ({kind}) has no function {missing[0]!r}; an observer "
+                f"needs {', '.join(OBSERVER)}."
+            )
+        carry = traced(f"{kind}.init", observer.init, state)
+        seen = traced(f"{kind}.see", observer.see, carry, state)
+        same(f"{kind}.see", seen, carry, "what its init returns")
+        result = traced(f"{kind}.result", observer.result, carry)
+        if not isinstance(result, Mapping):
+            raise ValueError(f"{kind}.result must return a dict of arrays by name.")
+    return dict(observers)
+
+
+def check_metrics(metrics: Any, metric_types: tuple[type, ...] = ()) -> dict[str, Any]:
+    """Metrics by name; `metric_types` are wrappers that need not be callable."""
+    if metrics is None:
+        return {}
+    if not isinstance(metrics, Mapping):
+        raise ValueError(
+            f"metrics must be a dict of functions by name, such as {{'nll': NLL(data)}}, not "
+            f"{_named(metrics)}."
+        )
+    for name, metric in metrics.items():
+        if not (callable(metric) or isinstance(metric, metric_types)):
+            raise ValueError(
+                f"the metric {name!r} is {_named(metric)}, not a function of the parameters."
+            )
+    return dict(metrics)
+
+
+def one_number(name: str, value: Any) -> None:
+    """Refuse a metric that is not one real number for one lane."""
+    leaves = jax.tree.leaves(value, is_leaf=lambda leaf: leaf is None)
+    single = len(leaves) == 1 and leaves[0] is value
+    shape = getattr(value, "shape", ()) if single else None
+    dtype = getattr(value, "dtype", None)
+    real = dtype is None or jnp.issubdtype(dtype, jnp.number) or dtype == bool
+    complex_ = dtype is not None and jnp.issubdtype(dtype, jnp.complexfloating)
+    if not single or value is None or shape != () or not real or complex_:
+        what = f"an array of shape {shape}" if shape else _named(value)
+        what = f"a complex number ({dtype})" if complex_ else what
+        raise ValueError(
+            f"the metric {name!r} must be one real number for a set of parameters, not {what}; "
+            "take a mean, or give several metrics."
+        )
+
+
+def traced(what: str, function: Callable, *args: Any) -> Any:
+    """The shapes that a function returns; its mistakes in a sentence."""
+    try:
+        return jax.eval_shape(function, *args)
+    except (jax.errors.TracerBoolConversionError, jax.errors.TracerIntegerConversionError) as e:
+        raise ValueError(
+            f"{what} asks for the value of an array while it is compiled, as `if sign > 0` does; "
+            "write jnp.where(sign > 0, a, b) instead."
+        ) from e
+    except jax.errors.TracerArrayConversionError as error:
+        raise ValueError(
+            f"{what} uses NumPy on an array that is being compiled; use jax.numpy (jnp) there."
+        ) from error
+    except TypeError as error:
+        if "positional argument" not in str(error) and "must be arrays" not in str(error):
+            raise
+        raise ValueError(f"{what} does not take what it is given ({error}).") from error
+
+
+def pair(what: str, form: str, value: Any) -> tuple[Any, Any]:
+    """Two things, as they must be returned."""
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise ValueError(f"{what} must return {form}.")
+    return value
+
+
+def same(what: str, got: Any, want: Any, like: str) -> None:
+    """Same structure, shapes and types, so that nothing is broadcast or cast in silence."""
+    if jax.tree.structure(got) != jax.tree.structure(want):
+        raise ValueError(
+            f"{what} must return the structure of {like}, {_tree(want)}, not {_tree(got)}."
+        )
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            raise ValueError(
+                f"{what} must return arrays like {like}: {b.dtype}{list(b.shape)}, not "
+                f"{a.dtype}{list(a.shape)}."
+            )
+
+
+def _tree(tree: Any) -> str:
+    text = str(jax.tree.structure(tree)).removeprefix("PyTreeDef").strip("()")
+    return text if len(text) < 80 else f"{text[:80]}..."
+
+
+def _named(thing: Any) -> str:
+    return f"a {type(thing).__name__}" if not isinstance(thing, type) else thing.__name__

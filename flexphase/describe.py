@@ -1,0 +1,344 @@
+"""A run as data: JSON that tells any two runs apart, and the way back to a `Run`.
+
+    object          {"class": "flexphase.phases.Bernoulli", "b": {"float32": 0.5}}
+    array           {"float32": 0.5}, {"int32": [1, 2]}, large ones {"float32": {"shape", "sha256"}}
+    swept number    {"float32": {"swept": "process.selection.b"}}: a variable of the record
+    function        {"function": "optax.sgd"}; a user's own with a digest of its code, of what it
+                    closes over and of the globals that it names
+    partial         {"partial": function, "args": [...], "keywords": {...}}
+
+A description is data. Reading one back builds the classes of flexphase, known functions of JAX and
+optax, and what the user allows; nothing in it is ever executed.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+Description = Any  # what JSON can hold
+
+SMALL = 64  # numbers that are written out
+#: Packages whose version is in the record, so that the names of their functions are enough.
+VERSIONED = ("flexphase", "jax", "jaxlib", "optax", "equinox", "numpy")
+PUBLIC = {"optax": optax, "jax.nn": jax.nn, "jax.numpy": jnp}
+#: Functions that a record may name without the user's leave: they compute numbers, nothing else.
+OPTIMISERS = (
+    "sgd adam adamw adagrad adamax adabelief lion nadam radam rmsprop yogi noisy_sgd".split()
+)
+ACTIVATIONS = "sigmoid relu relu6 softplus tanh silu gelu elu selu hard_sigmoid hard_tanh".split()
+KNOWN = {
+    *(f"optax.{name}" for name in OPTIMISERS),
+    *(f"jax.nn.{name}" for name in ACTIVATIONS),
+    "jax.numpy.tanh",
+}
+
+
+class Swept(NamedTuple):
+    """A number in which the lanes differ: its values, dimensions of the grid first."""
+
+    values: np.ndarray
+
+
+class Described(NamedTuple):
+    """A description, with the arrays that it names."""
+
+    run: Description
+    swept: dict[str, np.ndarray]  # by path
+    large: dict[str, np.ndarray]  # by digest
+
+
+def describe(value: Any) -> Description:
+    """A value as JSON."""
+    return _Describer().of(value, "")
+
+
+def described(value: Any) -> Described:
+    """A value as JSON, together with its swept numbers and its large arrays."""
+    describer = _Describer()
+    return Described(describer.of(value, ""), describer.swept, describer.large)
+
+
+def digest(description: Description) -> str:
+    """The same for the same description, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
+
+
+def is_key(leaf: Any) -> bool:
+    """Is this a typed random key?"""
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def plain_array(leaf: Any) -> np.ndarray:
+    """A leaf of a state as a NumPy array; a random key as its bits."""
+    return np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
+
+
+class _Describer:
+    def __init__(self):
+        self.swept: dict[str, np.ndarray] = {}
+        self.large: dict[str, np.ndarray] = {}
+        self.functions: list[Any] = []  # being described: a function may name itself
+
+    def of(self, value: Any, path: str) -> Description:
+        if isinstance(value, Swept):
+            self.swept[path] = value.values
+            return {str(value.values.dtype): {"swept": path}}
+        if isinstance(value, (np.ndarray, np.generic, jax.Array)):
+            return self.array(plain_array(value))
+        if isinstance(value, functools.partial):
+            rest = {
+                "args": self.of(value.args, path),
+                "keywords": self.fields(value.keywords, path),
+            }
+            return {"partial": self.of(value.func, path)} | rest
+        if isinstance(value, (bool, int, float, str, type(None))):
+            return value
+        if isinstance(value, Mapping):
+            return {"dict": self.fields(value, path)}
+        if isinstance(value, (set, frozenset)):
+            return {"set": sorted(json.dumps(self.of(part, path)) for part in value)}
+        if isinstance(value, type):
+            return self.named("class", value)
+        if (names := field_names(value)) is not None:
+            fields = {name: getattr(value, name) for name in names}
+            return self.named("class", type(value)) | self.fields(fields, path)
+        if isinstance(value, (list, tuple)):
+            return [self.of(part, f"{path}.{i}") for i, part in enumerate(value)]
+        if callable(value):
+            return self.function(value)
+        return words(value)
+
+    def fields(self, items: Mapping[Any, Any], path: str) -> dict[str, Description]:
+        return {
+            str(name): self.of(part, f"{path}.{name}" if path else str(name))
+            for name, part in items.items()
+        }
+
+    def array(self, array: np.ndarray) -> Description:
+        kind = str(array.dtype)
+        if array.size <= SMALL:
+            exact = array.astype(str).astype(float) if array.dtype.kind == "f" else array
+            return {kind: exact.tolist()}  # 0.1, not 0.10000000149
+        sha256 = hashlib.sha256(np.ascontiguousarray(array)).hexdigest()
+        self.large[sha256] = array
+        return {kind: {"shape": list(array.shape), "sha256": sha256}}
+
+    def named(self, what: str, thing: Any) -> dict[str, Description]:
+        name = qualified(thing)
+        if versioned(thing):
+            return {what: name}
+        return {what: name, "code": digest(self.code(thing))}
+
+    def function(self, value: Any) -> Description:
+        if isinstance(value, types.MethodType):
+            return self.named("function", value.__func__) | {"self": self.of(value.__self__, "")}
+        if name := public_name(value):
+            return {"function": name}
+        return self.named("function", inspect.unwrap(value))
+
+    def code(self, thing: Any) -> Description:
+        """What a function or a class does: its code, what it closes over, the globals it names."""
+        if any(thing is seen for seen in self.functions):
+            return qualified(thing)
+        self.functions.append(thing)
+        try:
+            if isinstance(thing, type):
+                own = [base for base in thing.__mro__ if not versioned(base)]
+                parts = [part for base in own for part in sorted(vars(base).items(), key=_first)]
+                made = [(name, f) for name, part in parts if (f := underlying(part)) is not None]
+                return [[name, self.code(f)] for name, f in made]
+            if not isinstance(thing, types.FunctionType):
+                return words(thing)
+            closed = [cell.cell_contents for cell in thing.__closure__ or ()]
+            names = [n for n in names_in(thing.__code__) if n in thing.__globals__]
+            used = {n: thing.__globals__[n] for n in names}
+            given = [thing.__defaults__, thing.__kwdefaults__]
+            return [
+                bytecode(thing.__code__),
+                [self.of(value, "") for value in (*closed, *given)],
+                {n: self.of(v, "") for n, v in used.items() if not isinstance(v, types.ModuleType)},
+            ]
+        finally:
+            self.functions.pop()
+
+
+def _first(item: tuple[str, Any]) -> str:
+    return item[0]
+
+
+def words(value: Any) -> str:
+    """What an object says of itself, unless that is only where it lies in memory."""
+    text = repr(value)
+    return qualified(type(value)) if " at 0x" in text else text
+
+
+def field_names(value: Any) -> list[str] | None:
+    """The names of the fields of a module, a dataclass or a named tuple; None of other things."""
+    if dataclasses.is_dataclass(value):
+        return [field.name for field in dataclasses.fields(value)]
+    return list(value._fields) if _is_named(type(value)) else None
+
+
+def underlying(attribute: Any) -> Any:
+    """The function behind an attribute of a class, if there is one that its user wrote."""
+    inner = getattr(attribute, "fget", None) or getattr(attribute, "__func__", attribute)
+    inner = getattr(inner, "method", inner)  # equinox wraps the methods of its modules
+    inner = inspect.unwrap(inner) if callable(inner) else inner
+    written = isinstance(inner, types.FunctionType) and "<string>" not in inner.__code__.co_filename
+    return inner if written else None
+
+
+def qualified(thing: Any) -> str:
+    """module.name of a class or function."""
+    name = getattr(thing, "__qualname__", type(thing).__qualname__)
+    return f"{getattr(thing, '__module__', None) or type(thing).__module__}.{name}"
+
+
+def versioned(thing: Any) -> bool:
+    """Does it belong to a package whose version the record holds, or to Python itself?"""
+    top = str(getattr(thing, "__module__", None) or type(thing).__module__).partition(".")[0]
+    return top in (*VERSIONED, "builtins")
+
+
+def public_name(value: Any) -> str | None:
+    """The name under which JAX or optax offers a function."""
+    name = str(getattr(value, "__name__", ""))
+    return next((f"{m}.{name}" for m, lib in PUBLIC.items() if vars(lib).get(name) is value), None)
+
+
+def names_in(code: types.CodeType) -> list[str]:
+    """The globals that a function names, those of the functions inside it included."""
+    inner = [names_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    return sorted({*code.co_names, *(name for names in inner for name in names)})
+
+
+def bytecode(code: types.CodeType) -> list[Any]:
+    """What is executed, without file names and line numbers."""
+    consts = [bytecode(c) if isinstance(c, types.CodeType) else _const(c) for c in code.co_consts]
+    return [code.co_code.hex(), consts, list(code.co_names), list(code.co_varnames)]
+
+
+def _const(const: Any) -> str:
+    return repr(sorted(map(repr, const))) if isinstance(const, frozenset) else repr(const)
+
+
+class Builder:
+    """From a description back to the object.
+
+    Args:
+        swept: path -> the one value that a swept number has.
+        large: arrays by digest, for descriptions that name them only.
+        allow: what a description may name beside the classes of flexphase: classes and functions,
+            or names of modules (strings) that may be imported for it.
+    """
+
+    def __init__(
+        self,
+        swept: Callable[[str], Any],
+        large: Mapping[str, np.ndarray],
+        allow: Iterable[Any] = (),
+    ):
+        self.swept, self.large = swept, large
+        allow = [allow] if isinstance(allow, str) or callable(allow) else list(allow)
+        self.modules = [name for name in allow if isinstance(name, str)]
+        self.objects = [thing for thing in allow if not isinstance(thing, str)]
+
+    def build(self, what: Description) -> Any:
+        if isinstance(what, list):
+            return tuple(self.build(part) for part in what)
+        if not isinstance(what, dict):
+            return what
+        if "class" in what:
+            return self.instance(what)
+        if "function" in what:
+            return self.function(what)
+        if "partial" in what:
+            keywords = {name: self.build(part) for name, part in what["keywords"].items()}
+            return functools.partial(
+                self.build(what["partial"]), *self.build(what["args"]), **keywords
+            )
+        if "dict" in what:
+            return {name: self.build(part) for name, part in what["dict"].items()}
+        ((kind, content),) = what.items()
+        return self.array(kind, content)
+
+    def array(self, kind: str, content: Any) -> jax.Array:
+        if kind not in ("float32", "float64", "int32", "int64", "uint32", "uint8", "int8", "bool"):
+            raise ValueError(f"it holds an array of {kind!r}, which no run has")
+        if isinstance(content, dict) and "swept" in content:
+            return jnp.asarray(self.swept(content["swept"]), kind)
+        if isinstance(content, dict):
+            if content["sha256"] not in self.large:
+                shape = tuple(content["shape"])
+                raise ValueError(
+                    f"it names data of shape {shape} by their digest only; give them: "
+                    "record.run(data=...)"
+                )
+            return jnp.asarray(self.large[content["sha256"]], kind)
+        return jnp.asarray(content, kind)
+
+    def instance(self, what: dict[str, Description]) -> Any:
+        cls = self.find(what, "class")
+        fields = {n: self.build(part) for n, part in what.items() if n not in ("class", "code")}
+        if not isinstance(cls, type) or not (issubclass(cls, eqx.Module) or _is_named(cls)):
+            raise ValueError(f"{what['class']} is no part of a run")
+        accepted = inspect.signature(cls).parameters
+        try:
+            return cls(**{name: value for name, value in fields.items() if name in accepted})
+        except TypeError as error:
+            raise ValueError(
+                f"{what['class']} cannot be made from its fields ({error}); give its constructor "
+                "arguments the names of its fields"
+            ) from None
+
+    def function(self, what: dict[str, Description]) -> Any:
+        if what["function"] in KNOWN:
+            module, _, name = what["function"].rpartition(".")
+            return getattr(PUBLIC[module], name)
+        found = self.find(what, "function")
+        if not callable(found):
+            raise ValueError(f"{what['function']} is no function")
+        return found
+
+    def find(self, what: dict[str, Description], kind: str) -> Any:
+        """The class or function of that name, if it may be used and is still the same."""
+        name = str(what[kind])
+        for thing in self.objects:
+            if qualified(inspect.unwrap(thing)) == name:
+                return self.unchanged(thing, what, name)
+        module, _, attribute = name.rpartition(".")
+        ours = re.fullmatch(r"flexphase(\.[a-z][a-z_0-9]*)*", module)
+        allowed = any(module == m or module.startswith(f"{m}.") for m in self.modules)
+        if not (ours or allowed) or not attribute.isidentifier():
+            raise ValueError(
+                f"it names {name}, which is not part of flexphase; allow it: "
+                f"record.run(allow=[{attribute if attribute.isidentifier() else 'the function'}])"
+            )
+        try:
+            found = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError):
+            raise ValueError(f"there is no {name} here") from None
+        return self.unchanged(found, what, name)
+
+    def unchanged(self, found: Any, what: dict[str, Description], name: str) -> Any:
+        now = describe(found).get("code") if "code" in what else None
+        if what.get("code") != now:
+            raise ValueError(f"the code of {name} is not what it was when the record was made")
+        return found
+
+
+def _is_named(cls: type) -> bool:
+    return issubclass(cls, tuple) and bool(getattr(cls, "_fields", ()))

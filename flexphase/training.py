@@ -1,0 +1,121 @@
+"""`train`: every lane of a run, on the engine that fits, into a record."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .averages import Average, average_of
+from .contract import check, check_metrics, check_observers, runs_of
+from .core import Observer, Run
+from .engines import choose
+from .lanes import Grid, Lanes, lanes
+from .log import AtEnd, Log, budget
+from .record import Record
+
+Progress = Callable[[int, int, dict[str, float]], None]
+
+
+def train(
+    run: Run | Grid,
+    *,
+    ticks: int | None = None,
+    phases: int | None = None,
+    seeds: int = 1,
+    seed: int = 0,
+    metrics: Mapping[str, Any] | None = None,
+    records: int = 50,
+    average: float | Average | None = None,
+    params: Any = None,
+    observers: Mapping[str, Observer] | None = None,
+    stop: Callable[[Record], bool] | None = None,
+    progress: Progress | None = None,
+    checkpoint: str | Path | None = None,
+    engine: str = "auto",
+    threads: int | None = None,
+) -> Record:
+    """Train a run for every seed, or a grid of runs, and record what happens.
+
+    Args:
+        run: `Run(method, process, estimator, source, optimiser)`, or `grid(...)` of such.
+        ticks: the length of training in network time steps.
+        phases: the same in phases: ticks = phases x mean phase length. Give one of the two.
+        seeds: how many networks of each setting, side by side.
+        seed: the first seed.
+        metrics: functions of one lane's parameters, by name: {"nll": NLL(data)}.
+        records: how often metrics are taken, at evenly spaced moments after the start.
+        average: slow weights. A fraction such as 0.5 averages the parameters over the rest of
+            training; `Mean` and `Exponential` say more. Metrics are then taken on both.
+        params: parameters to start from, in the form that the method's `init` gives them: one set
+            for all lanes, or with leading axes like those of the record.
+        observers: see the whole state at every tick, by name: {"trace": Trace(200)}. They need the
+            JAX engine, which is then taken.
+        stop: called with the record so far at every record; True ends training there.
+        progress: called as progress(ticks done, ticks in all, latest metrics).
+        checkpoint: a file that is kept at every record. A run that was stopped goes on from it, to
+            the same bits; a finished one is extended by asking for more ticks.
+        engine: "auto" takes the fastest that fits the run; "jax" or "native" insist.
+        threads: of the compiled engines (default: all cores).
+
+    Returns: a `Record`. Ctrl-C returns what was recorded so far, with attrs["interrupted"] = 1.
+
+    Example:
+        `record = train(run, phases=40_000, seeds=8, metrics={"nll": NLL(data)}, average=0.5)`
+        `record.final().mean(), record.final(averaged=True).mean()`
+    """
+    check(run)
+    named = check_metrics(metrics, (AtEnd,))
+    watching = check_observers(observers, runs_of(run)[0])
+    mean = average_of(average)
+    every = lanes(run, seeds, seed)
+    total = budget(every.run.process.mean_length, ticks, phases)
+    chosen = choose(engine, run, threads, watching)
+    state = chosen.start(every, None if params is None else in_lanes(every, params))
+    log = Log.open(every, state, total, records, named, watching, mean, chosen.name, checkpoint)
+
+    def report(n: int) -> None:
+        log.done += n
+        if progress:
+            progress(log.done, total, log.latest())
+
+    try:
+        while (ahead := log.ahead()) is not None:
+            with log.timing("seconds"):
+                state = chosen.advance(every, log.now.state, ahead, report)
+                recorded = len(log.curves["ticks"])
+            log.reached(state)
+            if stop and len(log.curves["ticks"]) > recorded:
+                log.stopped = bool(stop(log.record()))
+        log.finish()
+    except KeyboardInterrupt:
+        log.interrupted = True
+    return log.record()
+
+
+def in_lanes(every: Lanes, params: Any) -> Any:
+    """Given parameters with a leading lane axis, checked against those of the method."""
+    like = jax.eval_shape(lambda key: every.run.method.init(key)[0], jax.random.key(0))
+    if jax.tree.structure(params) != jax.tree.structure(like):
+        raise ValueError(
+            f"params must have the form that {type(every.run.method).__name__}.init gives, "
+            f"{jax.tree.structure(like)}, not {jax.tree.structure(params)}."
+        )
+    n = len(every.keys)
+
+    def leaf(value: Any, want: Any) -> Any:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+            raise ValueError("params must be finite numbers.")
+        if array.shape == want.shape:
+            return jnp.asarray(np.broadcast_to(array, (n, *want.shape)), want.dtype)
+        if array.shape in ((*every.shape, *want.shape), (n, *want.shape)):
+            return jnp.asarray(array.reshape(n, *want.shape), want.dtype)
+        raise ValueError(
+            f"an array of params has the shape {array.shape}; it must be {want.shape}, or that "
+            f"with leading axes {every.shape}."
+        )
+
+    return jax.tree.map(leaf, params, like)

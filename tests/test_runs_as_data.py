@@ -1,0 +1,231 @@
+"""A record is a run: descriptions tell any two runs apart, and lead back to the run."""
+
+import functools
+import json
+import subprocess
+import sys
+import textwrap
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_conformance import ESTIMATORS, METHODS, PROCESSES
+
+import flexphase as fp
+from flexphase import estimators
+from flexphase.describe import Builder, describe, described, digest
+
+ROWS = fp.bars_and_stripes(2)
+
+
+def a_run(estimator=fp.always_on, b=0.4, make=optax.sgd, source=None):
+    process = fp.Phases(fp.Bernoulli(b), fp.Fixed(5))
+    source = fp.Rows(ROWS) if source is None else source
+    return fp.Run(fp.RBM(4, 3), process, estimator, source, fp.Optimiser(0.1, make))
+
+
+def noisy(bits):
+    return lambda eta: optax.chain(optax.clip(1 / 2**bits), optax.sgd(eta))
+
+
+BITS = 4
+
+
+def by_a_global(eta):
+    return optax.chain(optax.clip(1 / 2**BITS), optax.sgd(eta))
+
+
+def differ(*things):
+    digests = [digest(describe(thing)) for thing in things]
+    return len(set(digests)) == len(digests)
+
+
+def test_any_two_runs_are_told_apart():
+    """The rule, a lambda by its code, a closure by what it closes over, partials, data, numbers."""
+    assert differ(
+        a_run(),
+        a_run(estimators.isd),
+        a_run(fp.Baseline(0.1)),
+        a_run(fp.Baseline(0.2)),
+        a_run(fp.Weighted(lambda p: (p.sign, p.last))),
+        a_run(fp.Weighted(lambda p: (2 * p.sign, p.last))),
+        a_run(fp.Weighted(lambda p: (p.sign, p.first))),
+        a_run(make=noisy(4)),
+        a_run(make=noisy(8)),
+        a_run(make=optax.adam),
+        a_run(make=functools.partial(optax.sgd, momentum=0.9)),
+        a_run(b=0.41),
+        a_run(source=fp.Rows(ROWS[:6])),
+        a_run(source=fp.Rows(1 - ROWS[:6])),
+    )
+    assert not differ(a_run(make=noisy(4)), a_run(make=noisy(4)))
+
+
+def test_a_global_that_a_function_names_counts(monkeypatch):
+    four = digest(describe(a_run(make=by_a_global)))
+    monkeypatch.setitem(globals(), "BITS", 8)
+    assert digest(describe(a_run(make=by_a_global))) != four
+
+
+class Mine(fp.RBM):
+    """A user's own method."""
+
+    def step(self, key, params, z, x, sign):
+        return fp.RBM.step(self, key, params, z, x, sign)
+
+
+def test_code_of_a_users_class_counts(monkeypatch):
+    before = digest(describe(Mine(4, 3)))
+    assert "code" in describe(Mine(4, 3)) and "code" not in describe(fp.RBM(4, 3))
+
+    def step(self, key, params, z, x, sign):
+        return z
+
+    monkeypatch.setattr(Mine, "step", step)
+    assert digest(describe(Mine(4, 3))) != before
+
+
+def test_digests_do_not_depend_on_the_process():
+    """Neither on the hash seed nor on where objects lie in memory."""
+    code = textwrap.dedent(
+        """
+        import optax
+        import flexphase as fp
+        from flexphase.describe import describe, digest
+        words = {"a", "b", "c"}
+        make = lambda eta: optax.sgd(eta) if "a" in {"a", "b", "c"} else words
+        rows = fp.Rows(fp.bars_and_stripes(2))
+        print(digest(describe(fp.Run(fp.RBM(4, 3), *fp.isd(), rows, fp.Optimiser(1, make)))))
+        """
+    )
+    env = {"PYTHONHASHSEED": "1", "JAX_PLATFORMS": "cpu"}
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=env | {"PYTHONHASHSEED": hash_seed},
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    assert len(seen) == 1
+
+
+def back(run):
+    made = described(run)
+    written = json.loads(json.dumps(made.run))
+    return Builder(made.swept.get, made.large, [Mine, *ALLOWED]).build(written)
+
+
+ALLOWED = [type(PROCESSES["sticky"]), ESTIMATORS["at first sight"].weigh]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("process", PROCESSES)
+def test_every_part_comes_back(method, process):
+    learner, source = METHODS[method]
+    for estimator in ESTIMATORS.values():
+        optimiser = fp.Optimiser(0.1, functools.partial(optax.sgd, momentum=0.5))
+        run = fp.Run(learner, PROCESSES[process], estimator, source, optimiser)
+        again = back(run)
+        assert describe(again) == describe(run)
+        leaves = zip(*map(jax.tree.leaves, (again, run)), strict=True)
+        assert all(np.array_equal(a, b) for a, b in leaves)
+
+
+@given(st.floats(0.05, 0.95), st.floats(1.0, 50.0), st.floats(1e-6, 1.0))
+def test_numbers_come_back_to_the_bit(b, tau, eta):
+    run = a_run()._replace(
+        process=fp.Phases(fp.Bernoulli(b), fp.Geometric(tau)), optimiser=fp.Optimiser(eta)
+    )
+    again = back(run)
+    assert again.process.b == run.process.b and again.optimiser.eta == run.optimiser.eta
+    assert again.process.mean_length == run.process.mean_length
+
+
+@pytest.fixture(scope="module")
+def record():
+    def run(b, eta):
+        return a_run(b=b)._replace(optimiser=fp.Optimiser(eta))
+
+    lanes = fp.grid(run, b=[0.3, 0.6], eta=[0.1, 0.2])
+    return fp.train(lanes, ticks=40, seeds=2, records=2, metrics={"nll": fp.NLL(ROWS)}, average=0.5)
+
+
+def test_a_record_gives_its_run_back_and_it_trains_to_the_same_bits(record, tmp_path):
+    loaded = fp.Record.load(record.save(tmp_path / "r.nc"))
+    run = loaded.sel(b=0.6, eta=0.2).run()
+    again = fp.train(run, ticks=40, seeds=2, records=2, metrics={"nll": fp.NLL(ROWS)}, average=0.5)
+    chosen = record.sel(b=0.6, eta=0.2)
+    for name in ("params.W", "averaged.params.c", "nll", "averaged.nll", "phases"):
+        np.testing.assert_array_equal(again[name], chosen[name])
+
+
+def test_parameters_of_a_lane_are_the_methods_own(record):
+    params = record.sel(b=0.3, eta=0.1, seed=1).parameters()
+    assert type(params).__name__ == "Params" and params.W.shape == (4, 3)
+    np.testing.assert_array_equal(params.W, record.params["W"][0, 0, 1])
+    slow = record.parameters(averaged=True, lane=3)
+    np.testing.assert_array_equal(slow.c, record.averaged_params["c"][0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda r: r.run(), "several runs, which differ in process.selection.b.*record.sel"),
+        (lambda r: r.parameters(), "8 networks; choose one"),
+        (lambda r: r.parameters(lane=8), "8 trained networks.*no 8"),
+        (lambda r: r.sel(b=0.5), "has no .*0.5.*it has"),
+        (lambda r: r.observed("trace"), "no observer 'trace'"),
+    ],
+)
+def test_what_a_record_cannot_give_is_a_sentence(record, call, words):
+    with pytest.raises(ValueError, match=words):
+        call(record)
+
+
+def test_own_classes_are_built_only_if_they_are_allowed():
+    run = a_run()._replace(method=Mine(4, 3))
+    record = fp.train(run, ticks=4, records=1)
+    with pytest.raises(ValueError, match=r"names .*Mine, which is not part of flexphase; allow it"):
+        record.run()
+    assert isinstance(record.run(allow=[Mine]).method, Mine)
+    assert record.parameters(allow=Mine).W.shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ({"class": "os.system"}, "not part of flexphase"),
+        ({"class": "flexphase.__main__.main"}, "not part of flexphase"),
+        ({"class": "flexphase.sweep.executors.Local"}, "no part of a run"),
+        ({"class": "flexphase.methods.rbm.RBX"}, "there is no"),
+        ({"class": "flexphase.methods.rbm.RBM", "visible": -1, "hidden": 3}, "visible must be"),
+        ({"class": "flexphase.methods.rbm.RBM"}, "cannot be made from its fields"),
+        ({"function": "os.system"}, "not part of flexphase"),
+        ({"function": "jax.numpy.save"}, "not part of flexphase"),
+        ({"int17": [1]}, "no run has"),
+        ({"float32": {"shape": [9], "sha256": "0"}}, r"by their digest only.*data="),
+    ],
+)
+def test_a_forged_run_is_refused_and_nothing_is_executed(record, damage, words):
+    dataset = record.sel(b=0.3, eta=0.1).dataset.copy()
+    config = record.config
+    config["run"]["method"] = damage
+    dataset.attrs = dataset.attrs | {"config": json.dumps(config)}
+    with pytest.raises(ValueError, match=f"cannot be rebuilt: .*{words}"):
+        fp.Record(dataset).run()
+
+
+def test_large_data_are_named_by_their_digest_and_can_be_given(monkeypatch):
+    monkeypatch.setattr("flexphase.log.KEPT_DATA", 10)
+    rows = np.tile(ROWS, (4, 1))
+    record = fp.train(a_run(source=fp.Rows(rows)), ticks=4, records=1)
+    with pytest.raises(ValueError, match="by their digest only"):
+        record.run()
+    np.testing.assert_array_equal(record.run(data=jnp.asarray(rows)).source.data, rows)
