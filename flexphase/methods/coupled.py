@@ -69,9 +69,11 @@ class ResistorNetwork(eqx.Module):
     The stimulus is a pair (input voltages, target voltages): `Rows((inputs, targets))`.
 
     A step relaxes both circuits, v_i += dt (mean of its neighbours weighted by conductance - v_i),
-    as nodes do whose capacitance is proportional to their conductance. The sign of a phase says
-    which circuit's term is learnt from. Conductances start uniform within 1 +- `spread`; one below
-    `least` acts as `least`.
+    as nodes do whose capacitance is proportional to their conductance. With `twins`, as in the
+    hardware, an edge sees both circuits at once: g_plus is the whole difference, which needs no
+    settled network, and negative phases rest (g_minus = 0). Without, it sees the nudged circuit in
+    positive phases and the free one in negative phases. Conductances start uniform within 1 +-
+    `spread`; one below `least` acts as `least`.
     """
 
     edges: Array
@@ -80,6 +82,7 @@ class ResistorNetwork(eqx.Module):
     nodes: int = eqx.field(static=True)
     nudge: Array
     dt: Array
+    twins: bool = eqx.field(static=True)
     spread: float = eqx.field(static=True)
     least: float = eqx.field(static=True)
 
@@ -90,6 +93,7 @@ class ResistorNetwork(eqx.Module):
         outputs: Any,
         nudge: Any = 0.5,
         dt: Any = 1.0,
+        twins: bool = True,
         spread: float = 0.5,
         least: float = 1e-3,
     ):
@@ -109,7 +113,7 @@ class ResistorNetwork(eqx.Module):
         self.edges, (self.inputs, self.outputs) = jnp.asarray(joined), map(jnp.asarray, held)
         self.nudge = above_zero(nudge, "nudge, the way towards the target,", 1)
         self.dt = above_zero(dt, "dt, the step of the relaxation,", 1)
-        self.spread, self.least = spread, least
+        self.twins, self.spread, self.least = twins, spread, least
 
     def check(self, x: Any) -> None:
         check_pairs(x, len(self.inputs), len(self.outputs))
@@ -118,18 +122,16 @@ class ResistorNetwork(eqx.Module):
         u = jax.random.uniform(key, (len(self.edges),), minval=-1)
         return Resistors(1 + self.spread * u), Twins(*jnp.zeros((2, self.nodes)))
 
-    def relax(self, params: Resistors, v: Array) -> Array:
-        """One step of all nodes, the held ones too."""
+    def joined(self, params: Resistors) -> Array:
+        """(nodes, nodes): the conductance between each two nodes."""
         k, (a, b) = jnp.maximum(params.k, self.least), self.edges.T
-        total = jnp.zeros(self.nodes).at[a].add(k).at[b].add(k)
-        inflow = jnp.zeros(self.nodes).at[a].add(k * v[b]).at[b].add(k * v[a])
-        return v + self.dt * (inflow / total - v)
+        one_way = jnp.zeros((self.nodes, self.nodes)).at[a, b].add(k)
+        return one_way + one_way.T
 
-    def step_twins(self, params: Resistors, z: Twins, volts: Array, target: Array) -> Twins:
-        free = self.relax(params, z.free).at[self.inputs].set(volts)
-        found = free[self.outputs]
-        nudged = self.relax(params, z.nudged).at[self.inputs].set(volts)
-        return Twins(free, nudged.at[self.outputs].set(found + self.nudge * (target - found)))
+    def relax(self, joined: Array, v: Array) -> Array:
+        """One step of all nodes, the held ones too; v may have leading axes."""
+        mean = v @ joined / jnp.broadcast_to(joined.sum(0), v.shape)
+        return v + self.dt * (mean - v)
 
     def enter(
         self, key: Key, params: Resistors, z: Twins, x: tuple[Array, Array], sign: Array
@@ -139,25 +141,30 @@ class ResistorNetwork(eqx.Module):
     def step(
         self, key: Key, params: Resistors, z: Twins, x: tuple[Array, Array], sign: Array
     ) -> Twins:
-        return self.step_twins(params, z, *x)
+        volts, target = x
+        both = self.relax(self.joined(params), jnp.stack(z)).at[:, self.inputs].set(volts[None])
+        found = both[0, self.outputs]
+        pulled = found + self.nudge * (target - found)
+        return Twins(both[0], both[1].at[self.outputs].set(pulled))
 
     def grad(self, params: Resistors, z: Twins, x: tuple[Array, Array], sign: Array) -> Resistors:
-        """(1 / nudge) dP/dk in the nudged circuit or in the free one."""
-        v = jnp.where(sign > 0, z.nudged, z.free)
-        drop = v[self.edges[:, 0]] - v[self.edges[:, 1]]
-        return Resistors(0.5 / self.nudge * drop**2)
+        """(1 / nudge) dP/dk: in both circuits at once, or in that of the phase."""
+        drops = [v[self.edges[:, 0]] - v[self.edges[:, 1]] for v in (z.nudged, z.free)]
+        nudged, free = (0.5 / self.nudge * drop**2 for drop in drops)
+        if self.twins:
+            return Resistors(jnp.where(sign > 0, nudged - free, 0))
+        return Resistors(jnp.where(sign > 0, nudged, free))
 
     def predict(self, params: Resistors, inputs: Array, steps: int = 100) -> Array:
         """The outputs of the free circuit after `steps` from 0 volts, for each row."""
 
-        def one(volts: Array) -> Array:
-            def body(_, v: Array) -> Array:
-                return self.relax(params, v).at[self.inputs].set(volts)
+        joined = self.joined(params)
+        start = jnp.zeros((len(inputs), self.nodes)).at[:, self.inputs].set(inputs)
 
-            start = jnp.zeros(self.nodes).at[self.inputs].set(volts)
-            return jax.lax.fori_loop(0, steps, body, start)[self.outputs]
+        def body(_, v: Array) -> Array:
+            return self.relax(joined, v).at[:, self.inputs].set(inputs)
 
-        return jax.vmap(one)(inputs)
+        return jax.lax.fori_loop(0, steps, body, start)[:, self.outputs]
 
 
 def check_edges(edges: Any) -> np.ndarray:

@@ -4,6 +4,7 @@ in the plane.
 The quadratic part keeps exp(-E) normalisable; a network of zeros is a Gaussian.
 """
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -27,26 +28,29 @@ class Dense(NamedTuple):
 
 
 def deep_energy(params: tuple[Dense, ...], z: Array, x: Any) -> Array:
-    """Layers of softplus units; the last layer is the energy. The stimulus plays no part."""
+    """Layers of silu units; the last layer is the energy. The stimulus plays no part."""
     h = z
     for layer in params[:-1]:
-        h = jax.nn.softplus(h @ layer.W + layer.c)
+        h = jax.nn.silu(h @ layer.W + layer.c)
     last = params[-1]
     return (z @ z) / (2 * WIDTH**2) + (h @ last.W + last.c).sum()
 
 
 class DeepStart(eqx.Module):
-    """Weights N(0, 1 / units below), those of the last layer 0; a point N(0, width^2)."""
+    """Weights N(0, 1 / units below), those of the last layer 0; biases 0; a point N(0, width^2).
+    The first layer is three times as steep, with biases N(0, 1), so that its units differ at the
+    scale of the data.
+    """
 
     sizes: tuple[int, ...] = eqx.field(static=True)
 
     def __call__(self, key: Key) -> tuple[tuple[Dense, ...], Array]:
-        *keys, k_z = jax.random.split(key, len(self.sizes))
-        shapes = list(zip(self.sizes[:-1], self.sizes[1:], strict=True))
+        k_z, k_c, *keys = jax.random.split(key, len(self.sizes) + 1)
         layers = [
             Dense(jax.random.normal(k, n) / n[0] ** 0.5, jnp.zeros(n[1]))
-            for k, n in zip(keys, shapes, strict=True)
+            for k, n in zip(keys, itertools.pairwise(self.sizes), strict=True)
         ]
+        layers[0] = Dense(3 * layers[0].W, jax.random.normal(k_c, layers[0].c.shape))
         layers.append(Dense(jnp.zeros((self.sizes[-1], 1)), jnp.zeros(1)))
         return tuple(layers), WIDTH * jax.random.normal(k_z, self.sizes[:1])
 
@@ -62,9 +66,12 @@ def deep_energy_model(
     negative_start: NegativeStart = "persistent",
 ) -> EnergyModel:
     """The model as a method: `sizes` are the dimension of a datum and the hidden layers; the
-    default sampler is Langevin with steps of 0.02. Example:
+    default sampler is Langevin with steps of 0.01. Example, with mini-batches of 32:
 
-        Run(deep_energy_model(), *cd(20), Rows(two_moons().draw()), Optimiser(0.001, optax.adam))
+        Run(
+            Replicas(deep_energy_model(), 32), *cd(20),
+            Batches(Rows(two_moons().draw()), 32), Optimiser(0.003, optax.adam),
+        )
     """
     if len(sizes) < 2:
         raise ValueError(
@@ -73,7 +80,7 @@ def deep_energy_model(
         )
     start = DeepStart(tuple(count(size, "a layer's size") for size in sizes))
     return EnergyModel(
-        deep_energy, start, sampler or Langevin(0.02), everything, negative_start=negative_start
+        deep_energy, start, sampler or Langevin(0.01), everything, negative_start=negative_start
     )
 
 

@@ -58,7 +58,7 @@ class DeepResistor(eqx.Module):
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
     beta: Array = eqx.field(
-        converter=lambda v: above_zero(v, "beta, the strength of the nudge,"), default=1.0
+        converter=lambda v: above_zero(v, "beta, the strength of the nudge,"), default=0.5
     )
     gain: Array = eqx.field(
         converter=lambda v: above_zero(v, "gain, of the input voltages,"), default=100.0
@@ -78,6 +78,12 @@ class DeepResistor(eqx.Module):
 
     def check(self, x: Any) -> None:
         check_pairs(x, self.sizes[0], self.sizes[-1])
+        total = (self.sizes[-2] * (2 if len(self.sizes) == 2 else 1)) ** 0.5 / 4
+        if (self.beta >= total).any():
+            raise ValueError(
+                f"an output's conductances start with a sum of about {total:.2g}, and beta must be "
+                f"smaller, not {float(self.beta):g}; take a smaller beta or a wider layer below."
+            )
 
     def init(self, key: Key) -> tuple[Params, Volts]:
         """Conductances uniform within +-1 / sqrt(nodes below), those below 0 set to 0; no currents,

@@ -7,6 +7,7 @@ For p(z) proportional to exp(-E) with a sampler at equilibrium, g_plus - g_minus
 the negative log-likelihood of what is clamped (given x, where the energy depends on it).
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, get_args
 
@@ -38,8 +39,8 @@ def hold(units: Array, z: Array, x: Array) -> Array:
 
 def as_clamp(clamped: Any) -> Partial:
     """A mask of units, or a function (z, x) -> z, as one kind of thing."""
-    if isinstance(clamped, Partial):
-        return clamped
+    if isinstance(clamped, functools.partial):
+        return Partial(clamped.func, *clamped.args, **clamped.keywords)
     if callable(clamped):
         return Partial(clamped)
     mask = np.asarray(clamped)

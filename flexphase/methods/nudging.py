@@ -29,6 +29,16 @@ Pair = tuple[Array, Array]
 class Nudged(NamedTuple):
     s: States
     turn: Array  # the direction of the nudge: +-1, or a complex number of size 1
+    ready: Array  # was it drawn in a phase of sign 0, for the nudged phase to come?
+
+
+def entered(z: Nudged, s: States, drawn: Array, sign: Array) -> Nudged:
+    """A nudged phase has a new direction, the negative phase after it keeps it. A phase of sign 0
+    draws for the nudged phase that follows, so that the terms of both have the same scale and
+    `differential` may compare them.
+    """
+    fresh = (sign == 0) | ((sign > 0) & ~z.ready)
+    return Nudged(s, jnp.where(fresh, drawn, z.turn), sign == 0)
 
 
 def hebbian(s: States, x: Array, scale: Array) -> Params:
@@ -62,17 +72,15 @@ class RandomSign(eqx.Module):
 
     def init(self, key: Key) -> tuple[Params, Nudged]:
         params, s = self.method.init(key)
-        return params, Nudged(s, jnp.ones(()))
+        return params, Nudged(s, jnp.ones(()), jnp.bool_(False))
 
     def enter(self, key: Key, params: Params, z: Nudged, x: Pair, sign: Array) -> Nudged:
         sigma = jax.random.rademacher(key, (), jnp.float32)
-        s = self.method.enter(key, params, z.s, x, sign)
-        return Nudged(s, jnp.where(sign > 0, sigma, z.turn))
+        return entered(z, self.method.enter(key, params, z.s, x, sign), sigma, sign)
 
     def step(self, key: Key, params: Params, z: Nudged, x: Pair, sign: Array) -> Nudged:
-        nudge = jnp.where(sign > 0, z.turn * self.method.beta, 0)
-        ep = self.method
-        return Nudged(relax(params, z.s, *x, nudge, ep.dt, ep.activation), z.turn)
+        ep, nudge = self.method, (sign > 0) * z.turn * self.method.beta
+        return Nudged(relax(params, z.s, *x, nudge, ep.dt, ep.activation), z.turn, z.ready)
 
     def grad(self, params: Params, z: Nudged, x: Pair, sign: Array) -> Params:
         """(1 / (sigma beta)) dE/dtheta, the same function in both phases."""
@@ -106,12 +114,12 @@ class Holomorphic(eqx.Module):
 
     def init(self, key: Key) -> tuple[Params, Nudged]:
         params, s = self.method.init(key)
-        return params, Nudged(tuple(layer + 0j for layer in s), jnp.ones(()) + 0j)
+        return params, Nudged(tuple(layer + 0j for layer in s), jnp.ones(()) + 0j, jnp.bool_(False))
 
     def enter(self, key: Key, params: Params, z: Nudged, x: Pair, sign: Array) -> Nudged:
         u = self.direction(jax.random.randint(key, (), 0, self.points // 2))
         rest = tuple(layer + 0j for layer in self.method.rest())
-        return Nudged(rest if self.method.reset else z.s, jnp.where(sign > 0, u, z.turn))
+        return entered(z, rest if self.method.reset else z.s, u, sign)
 
     def direction(self, k: Any) -> Array:
         """Point number k of the unit circle."""
@@ -120,7 +128,7 @@ class Holomorphic(eqx.Module):
 
     def step(self, key: Key, params: Params, z: Nudged, x: Pair, sign: Array) -> Nudged:
         ep, nudge = self.method, sign * z.turn * self.method.beta
-        return Nudged(relax(params, z.s, *x, nudge, ep.dt, ep.activation), z.turn)
+        return Nudged(relax(params, z.s, *x, nudge, ep.dt, ep.activation), z.turn, z.ready)
 
     def grad(self, params: Params, z: Nudged, x: Pair, sign: Array) -> Params:
         """Re[ dE/dtheta / (2 u beta) ], the same function in both phases."""
