@@ -16,7 +16,7 @@ install: $(STAMP)  ## the virtual environment .venv with the package and all tha
 $(STAMP): pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.h)
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
-	@$(BIN)/python -c 'import flexphase._native' 2>/dev/null || echo "flexphase: no compiled engine (is there a C++ compiler?); the JAX engine serves."
+	@$(BIN)/python -c 'import flexphase._native' 2>/dev/null || echo "flexphase: no compiled engine (is there a C++ compiler?); falling back to the JAX engine."
 	@touch $@
 
 test: lint  ## ruff, pyright and the tests

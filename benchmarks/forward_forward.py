@@ -25,15 +25,15 @@ from flexphase.classification import ForwardForwardError
 from flexphase.data import LabelContrast, mnist
 from flexphase.engines.forward_forward import ForwardForward as Native
 from flexphase.engines.jax import JaxEngine
-from flexphase.machine import cores
 from flexphase.lanes import lanes
+from flexphase.machine import cores
 from flexphase.methods import ForwardForward
 
 SIZES, ETA, B = (784, 500, 500), 0.01, 0.5
 ADAM = r"""
 #include <math.h>
-void adam(float *restrict w, float *restrict m, float *restrict v, const float *restrict y, const float *restrict s, long rows, long units,
-          float rate, float b) {
+void adam(float *restrict w, float *restrict m, float *restrict v, const float *restrict y,
+          const float *restrict s, long rows, long units, float rate, float b) {
     for (long i = 0; i < rows; i++)
         for (long j = 0; j < units; j++) {
             const long k = i * units + j;

@@ -16,6 +16,7 @@ from .core import (
     tick,
 )
 from .data import (
+    Held,
     LabelContrast,
     Rows,
     append_labels,
@@ -32,7 +33,28 @@ from .likelihood import NLL, log_z
 from .log import AtEnd, OverLanes
 from .methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
 from .observers import PhaseStatistics, Trace
-from .phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
+from .phases import (
+    Alternating,
+    Bernoulli,
+    Blocks,
+    Empirical,
+    Fixed,
+    Gamma,
+    Geometric,
+    Homeostatic,
+    LogNormal,
+    Markov,
+    Matched,
+    Pairs,
+    Pauses,
+    Phases,
+    Recorded,
+    Sinusoidal,
+    Stretched,
+    Weibull,
+    schedule,
+    tape,
+)
 from .record import Record
 from .replicas import Batches, Replicas
 from .rules import aol, aol_random, cd, isd
@@ -40,24 +62,86 @@ from .theory.moments import moments
 from .theory.plan import plan
 from .training import train
 
-DATA = [
-    *["bars_and_stripes", "digits", "mnist", "binarised_mnist", "binarise", "overlay"],
-    *["append_labels", "Rows", "LabelContrast", "Batches"],
+__all__ = [  # noqa: RUF022
+    # data and stimuli
+    "bars_and_stripes",
+    "digits",
+    "mnist",
+    "binarised_mnist",
+    "binarise",
+    "overlay",
+    "append_labels",
+    "Rows",
+    "LabelContrast",
+    "Batches",
+    "Held",
+    # phases
+    "Phases",
+    "Alternating",
+    "Bernoulli",
+    "Markov",
+    "Pairs",
+    "Homeostatic",
+    "Blocks",
+    "Fixed",
+    "Geometric",
+    "Gamma",
+    "LogNormal",
+    "Weibull",
+    "Empirical",
+    "Matched",
+    "Recorded",
+    "Pauses",
+    "Sinusoidal",
+    "Stretched",
+    "tape",
+    "schedule",
+    # methods
+    "RBM",
+    "BoltzmannMachine",
+    "ForwardForward",
+    "EquilibriumPropagation",
+    "Replicas",
+    # estimators, and the paper's algorithms
+    "two_term",
+    "always_on",
+    "differential",
+    "Weighted",
+    "TwoTerm",
+    "Baseline",
+    "Differential",
+    "cd",
+    "isd",
+    "aol",
+    "aol_random",
+    # the loop
+    "Phase",
+    "Process",
+    "Method",
+    "Source",
+    "Estimator",
+    "Observer",
+    "Optimiser",
+    "Run",
+    "State",
+    "tick",
+    "grid",
+    "Grid",
+    "train",
+    "Mean",
+    "Exponential",
+    # what is measured
+    "Record",
+    "NLL",
+    "log_z",
+    "bracket",
+    "ForwardForwardError",
+    "FreeEnergyError",
+    "SampledError",
+    "AtEnd",
+    "OverLanes",
+    "Trace",
+    "PhaseStatistics",
+    "moments",
+    "plan",
 ]
-PHASES = ["Alternating", "Bernoulli", "Fixed", "Geometric", "Phases", "tape"]
-METHODS = ["RBM", "BoltzmannMachine", "ForwardForward", "EquilibriumPropagation", "Replicas"]
-ESTIMATORS = [
-    *["two_term", "always_on", "differential"],
-    *["Weighted", "TwoTerm", "Baseline", "Differential"],
-]
-RULES = ["cd", "isd", "aol", "aol_random"]
-LOOP = [
-    *["Phase", "Process", "Method", "Source", "Estimator", "Observer", "Optimiser", "Run"],
-    *["State", "tick", "grid", "Grid", "train", "Mean", "Exponential"],
-]
-MEASURED = [
-    *["Record", "NLL", "log_z", "bracket", "ForwardForwardError", "FreeEnergyError"],
-    *["SampledError", "AtEnd", "OverLanes", "Trace", "PhaseStatistics", "moments", "plan"],
-]
-
-__all__ = [*DATA, *PHASES, *METHODS, *ESTIMATORS, *RULES, *LOOP, *MEASURED]  # pyright: ignore

@@ -35,10 +35,33 @@ SMALL = 64  # numbers that are written out
 VERSIONED = ("flexphase", "jax", "jaxlib", "optax", "equinox", "numpy")
 PUBLIC = {"optax": optax, "jax.nn": jax.nn, "jax.numpy": jnp}
 #: Functions that a record may name without the user's leave: they compute numbers, nothing else.
-OPTIMISERS = (
-    "sgd adam adamw adagrad adamax adabelief lion nadam radam rmsprop yogi noisy_sgd".split()
-)
-ACTIVATIONS = "sigmoid relu relu6 softplus tanh silu gelu elu selu hard_sigmoid hard_tanh".split()
+OPTIMISERS = [
+    "sgd",
+    "adam",
+    "adamw",
+    "adagrad",
+    "adamax",
+    "adabelief",
+    "lion",
+    "nadam",
+    "radam",
+    "rmsprop",
+    "yogi",
+    "noisy_sgd",
+]
+ACTIVATIONS = [
+    "sigmoid",
+    "relu",
+    "relu6",
+    "softplus",
+    "tanh",
+    "silu",
+    "gelu",
+    "elu",
+    "selu",
+    "hard_sigmoid",
+    "hard_tanh",
+]
 KNOWN = {
     *(f"optax.{name}" for name in OPTIMISERS),
     *(f"jax.nn.{name}" for name in ACTIVATIONS),
@@ -132,7 +155,7 @@ class _Describer:
         if array.size <= SMALL:
             exact = array.astype(str).astype(float) if array.dtype.kind == "f" else array
             return {kind: exact.tolist()}  # 0.1, not 0.10000000149
-        sha256 = hashlib.sha256(np.ascontiguousarray(array)).hexdigest()
+        sha256 = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
         self.large[sha256] = array
         return {kind: {"shape": list(array.shape), "sha256": sha256}}
 

@@ -19,16 +19,16 @@ def phase_trace(state: State) -> dict[str, Array]:
     return {
         "sign": phase.sign,
         "first": phase.first,
-        "updates": state.updates,
         "remembers": jnp.any(jnp.stack(held)) if held else jnp.bool_(False),
     }
 
 
 class Tape(NamedTuple):
-    """What a `Trace` carries: rows, and how many ticks it has seen."""
+    """What a `Trace` carries: its rows, and the clocks at the tick before."""
 
     rows: Any
     ticks: Array
+    updates: Array
 
 
 class Trace(eqx.Module):
@@ -40,8 +40,8 @@ class Trace(eqx.Module):
         start: ticks that are passed over first.
 
     Returns, in `record.observed(name)`: `sign`, `first` (is it the first tick of its phase?),
-    `updates` (the clock), `remembers` (does the estimator hold anything between ticks?) and what
-    was selected, each with a ticks axis. `plot.raster` draws them.
+    `learns` (did the optimiser step?), `remembers` (does the estimator hold anything after the
+    tick?) and what was selected, each with a ticks axis. `plot.raster` draws them.
 
     Example: `train(run, ticks=500, observers={"trace": Trace(200, lambda s: {"v": s.z.v})})`.
     """
@@ -54,21 +54,23 @@ class Trace(eqx.Module):
         count(self.ticks, "the ticks of a trace")
         count(self.start, "the start of a trace", 0)
 
-    def row(self, state: State) -> dict[str, Any]:
-        return phase_trace(state) | (self.select(state) if self.select else {})
+    def row(self, state: State, updates: Array) -> dict[str, Any]:
+        selected = self.select(state) if self.select else {}
+        if not isinstance(selected, dict):
+            raise ValueError("a trace selects a dict of arrays by name, such as {'v': s.z.v}.")
+        return phase_trace(state) | {"learns": state.updates > updates} | selected
 
     def init(self, state: State) -> Tape:
-        row = jax.eval_shape(self.row, state)
-        if not isinstance(row, dict):
-            raise ValueError("a trace selects a dict of arrays by name, such as {'v': s.z.v}.")
+        row = jax.eval_shape(self.row, state, state.updates)
         rows = jax.tree.map(lambda leaf: jnp.zeros((self.ticks, *leaf.shape), leaf.dtype), row)
-        return Tape(rows, jnp.int32(0))
+        return Tape(rows, jnp.int32(0), state.updates)
 
     def see(self, carry: Tape, state: State) -> Tape:
         # What lies outside of the stretch is written to an index that JAX drops.
         at = jnp.where(carry.ticks >= self.start, carry.ticks - self.start, self.ticks)
-        rows = jax.tree.map(lambda all, new: all.at[at].set(new), carry.rows, self.row(state))
-        return Tape(rows, carry.ticks + 1)
+        row = self.row(state, carry.updates)
+        rows = jax.tree.map(lambda all, new: all.at[at].set(new), carry.rows, row)
+        return Tape(rows, carry.ticks + 1, state.updates)
 
     def result(self, carry: Tape) -> dict[str, Array]:
         return carry.rows

@@ -152,6 +152,7 @@ def curves(
     ax: Any = None,
     band: Band = "sd",
     log: Log | None = None,
+    averaged: bool = False,
 ) -> Any:
     """A metric against one of the three clocks, over seeds: a curve with a band for each record and
     each of its settings.
@@ -163,6 +164,7 @@ def curves(
     ax: axes to draw in; None makes a figure.
     band: "sd", "sem" or "quantiles", see `with_band`; the title of the legend says which.
     log: "x", "y" or "both" for logarithmic axes; the start, at 0, is then left out of x.
+    averaged: the slow weights, from where their average begins, instead of the last iterate.
 
     Returns the axes:
 
@@ -181,7 +183,8 @@ def curves(
     for name, record in named:
         for setting, ds in settings(record):
             line, colour = next(style, (LINES[0], PALETTE[0]))
-            middle, low, high = with_band(shown(ds[metric], metric), band)
+            curve = averaged_curve(ds, metric) if averaged else ds[metric]
+            middle, low, high = with_band(shown(curve, metric), band)
             clock = ds[x].mean("seed").values
             words = [name, *(f"{k} = {v:g}" for k, v in setting.items())]
             ax.plot(clock, middle, line, color=colour, label=", ".join(filter(None, words)) or None)
@@ -196,6 +199,13 @@ def curves(
         log_y(ax)
     ax.xaxis.set_major_formatter("{x:,.0f}")
     return finish(ax, seeds_in((record for _, record in named), band))
+
+
+def averaged_curve(ds: xr.Dataset, metric: str) -> xr.DataArray:
+    """The metric of the slow weights along training."""
+    if f"averaged.{metric}" not in ds:
+        raise ValueError("this record holds no slow weights; train with average=0.5 (--average).")
+    return ds[f"averaged.{metric}"]
 
 
 def log_y(ax: Any) -> None:
@@ -254,6 +264,60 @@ def finish(ax: Any, title: str) -> Any:
         title_fontsize="small",
     )
     return ax
+
+
+def raster(record: Record, name: str = "trace", lane: int = 0, ax: Any = None) -> Any:
+    """What a `Trace` saw, tick by tick: grey for negative phases, a row for each unit or weight.
+
+    record: one that was trained with observers={name: Trace(...)}.
+    name: of the observer.
+    lane: which of the networks, counted through all dimensions.
+    ax: axes to draw in; None makes a figure.
+
+    Binary rows are drawn as filled where they are on, others as lines scaled to their range.
+    """
+    seen = {key: _one_lane(record, values, lane) for key, values in record.observed(name).items()}
+    sign, first = seen.pop("sign"), seen.pop("first")
+    rows = {
+        f"{key}" if v.ndim == 1 else f"{key} {i}": part
+        for key, v in seen.items()
+        for i, part in enumerate(v.reshape(len(v), -1).T)
+    }
+    ax = axes(ax, height=1.2 + 0.22 * len(rows))
+    starts = np.flatnonzero(first)
+    for start, end in zip(starts, [*starts[1:], len(sign)], strict=True):
+        if sign[start] <= 0:
+            shade = "#888888" if sign[start] < 0 else "#e6c75e"
+            ax.axvspan(start, end, color=shade, alpha=0.3, linewidth=0)
+    for i, values in enumerate(rows.values()):
+        base, values = len(rows) - 1 - i, np.asarray(values, float)
+        low, high = values.min(), values.max()
+        scaled = (values - low) / (high - low) if high > low else np.full_like(values, high > 0)
+        colour = PALETTE[i % len(PALETTE)]
+        if np.isin(values, (0, 1)).all():
+            ax.fill_between(
+                np.arange(len(values)),
+                base,
+                base + 0.8 * scaled,
+                step="post",
+                color=colour,
+                linewidth=0,
+            )
+        else:
+            ax.plot(np.arange(len(values)) + 0.5, base + 0.8 * scaled, color=colour, linewidth=1)
+    ax.set_yticks([len(rows) - 0.6 - i for i in range(len(rows))], list(rows), fontsize="small")
+    ax.set(xlabel="network time steps (ticks)", xlim=(0, len(sign)), ylim=(-0.1, len(rows)))
+    rest = ", yellow: no plasticity" if (sign == 0).any() else ""
+    ax.set_title(f"grey: negative phases{rest}", fontsize="medium")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _one_lane(record: Record, values: xr.DataArray, lane: int) -> np.ndarray:
+    lanes = record["diverged_at"]
+    if not 0 <= lane < lanes.size:
+        raise ValueError(f"the record has {lanes.size} networks, numbered from 0; no {lane}.")
+    return values.values.reshape(lanes.size, *values.shape[lanes.ndim :])[lane]
 
 
 def picture_shape(pixels: int, shape: tuple[int, int] | None = None) -> tuple[int, int]:

@@ -165,7 +165,8 @@ class Record:
         lanes = self["diverged_at"]
         if lane is None and lanes.size > 1:
             raise ValueError(
-                f"the record holds {lanes.size} networks; choose one: record.sel(seed=0), or lane=0."
+                f"the record holds {lanes.size} networks; choose one: record.sel(seed=0), or "
+                "lane=0."
             )
         if not 0 <= (lane := lane or 0) < lanes.size:
             raise ValueError(

@@ -21,7 +21,9 @@ def cd(k: int = 1) -> Rule:
 
 
 def isd(b: float = 0.5, T: int = 1) -> Rule:
-    """Importance sampling, discrete: a random phase of T ticks, then one weighted update (eq. 2)."""
+    """Importance sampling, discrete: a random phase of T ticks, then one weighted update (eq.
+    2).
+    """
     return Rule(Phases(Bernoulli(b), Fixed(T)), estimators.isd)
 
 

@@ -25,7 +25,7 @@ with contextlib.suppress(OSError):
 import flexphase
 
 flexphase.exact_lanes()
-import jax
+import jax  # noqa: E402
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 settings.register_profile(

@@ -1,4 +1,6 @@
-"""Errors of labelled RBMs against enumeration of tiny machines, and pictures of what they imagine."""
+"""Errors of labelled RBMs against enumeration of tiny machines, and pictures of what they
+imagine.
+"""
 
 import itertools
 

@@ -14,8 +14,8 @@ from flexphase import estimators
 from flexphase.contract import check
 from flexphase.core import Optimiser, Phase, Run, init, tick
 from flexphase.data import LabelContrast, Rows, bars_and_stripes
-from flexphase.lanes import grid
 from flexphase.estimators import Baseline, Weighted
+from flexphase.lanes import grid
 from flexphase.methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
 from flexphase.methods.boltzmann import lattice
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
@@ -242,7 +242,9 @@ def same(one, two):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_lane_alone_is_the_same_lane_among_many(method):
-    """Bit for bit, with seeds and b swept around it; and the same seed gives the same bits again."""
+    """Bit for bit, with seeds and b swept around it; and the same seed gives the same bits
+    again.
+    """
     learner, source = METHODS[method]
 
     def run(b, eta=0.05):

@@ -22,7 +22,9 @@ from flexphase.rules import aol, aol_random, cd, isd
 
 
 class Counter(eqx.Module):
-    """z counts the ticks of the phase, and both terms are z: in phase n the term is 1, 2, ..., T_n."""
+    """z counts the ticks of the phase, and both terms are z: in phase n the term is 1, 2, ...,
+    T_n.
+    """
 
     def check(self, x):
         pass

@@ -8,12 +8,11 @@ import numpy as np
 import optax
 import pytest
 
-from flexphase import rules
-from flexphase import kernels, train
+from flexphase import kernels, rules, train
 from flexphase.core import Optimiser, Run
 from flexphase.data import LabelContrast, Rows, digits
-from flexphase.engines import forward_forward as engine
 from flexphase.engines import choose
+from flexphase.engines import forward_forward as engine
 from flexphase.engines.jax import JaxEngine
 from flexphase.estimators import Differential
 from flexphase.lanes import grid, lanes

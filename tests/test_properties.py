@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 import flexphase as fp
 from flexphase import estimators
 from flexphase.core import init, tick
+from flexphase.describe import describe
 from flexphase.lanes import lanes
 from flexphase.methods.boltzmann import two_colours
-from flexphase.record import CLOCKS, Record, describe
+from flexphase.record import CLOCKS, Record
 
 units, flags, seeds = st.integers(1, 5), st.booleans(), st.integers(0, 2**31 - 9)
 starts = st.sampled_from(["carry", "data", "persistent", "random"])
@@ -94,7 +95,9 @@ def watch(run, key):
 @settings(max_examples=4)
 @given(st.data())
 def test_learners_of_every_shape_keep_the_rules(kind, data):
-    """Clocks, updates, memory and units after every tick, from the definitions of eqs. 1, 2 and 4."""
+    """Clocks, updates, memory and units after every tick, from the definitions of eqs. 1, 2 and
+    4.
+    """
     method, source = kind(data.draw)
     selection = data.draw(
         st.one_of(st.just(fp.Alternating()), st.builds(fp.Bernoulli, probabilities))

@@ -12,11 +12,11 @@ from on_jax import train
 from flexphase.cli.plot import finals
 from flexphase.core import Optimiser, Run
 from flexphase.data import Rows, bars_and_stripes
+from flexphase.describe import describe
 from flexphase.lanes import grid
 from flexphase.likelihood import NLL
 from flexphase.log import AtEnd, OverLanes
 from flexphase.methods import RBM
-from flexphase.describe import describe
 from flexphase.record import Record, replacing
 from flexphase.rules import aol
 
@@ -161,7 +161,9 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
 
 
 def test_descriptions_are_json_and_tell_settings_apart():
-    """Floats as they were written, partial functions by their arguments, large arrays by a digest."""
+    """Floats as they were written, partial functions by their arguments, large arrays by a
+    digest.
+    """
     described = describe(Optimiser(1e-10, functools.partial(optax.sgd, momentum=0.9)))
     assert described["eta"] == {"float32": 1e-10}
     assert described["make"]["partial"] == {"function": "optax.sgd"}

@@ -1,5 +1,6 @@
-"""The tests behind the verdicts: pass, fail and unclear each where they must come, on made-up
-numbers with a known answer.
+"""The tests behind the verdicts: pass, fail and unclear where each must come.
+
+On made-up numbers with a known answer.
 """
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from scipy import stats
 
 from flexphase.experiments import claims as c
+from flexphase.experiments.claims import Seeds
 
 SPREAD = np.linspace(-1, 1, 10)
 
@@ -16,25 +18,26 @@ SPREAD = np.linspace(-1, 1, 10)
 )
 def test_slightly_worse(shift, verdict):
     """Of an improvement of 100, a gap of 5 is slight and one of 60 is not; sd 0.67."""
-    assert (
-        c.slightly_worse("", "a", 100 + shift + SPREAD, "b", 100 + SPREAD, untrained=200).verdict
-        == verdict
-    )
+    a, b = Seeds("a", 100 + shift + SPREAD), Seeds("b", 100 + SPREAD)
+    assert c.slightly_worse("", a, b, untrained=200).verdict == verdict
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(10, "pass"), (1, "unclear"), (0.1, "fail")])
 def test_varies_more(factor, verdict):
-    assert c.varies_more("", "a", factor * SPREAD, "b", SPREAD).verdict == verdict
+    a, b = Seeds("a", factor * SPREAD), Seeds("b", SPREAD)
+    assert c.varies_more("", a, b).verdict == verdict
 
 
 @pytest.mark.parametrize(("gap", "verdict"), [(50.0, "pass"), (20.0, "unclear"), (5.0, "fail")])
 def test_fails(gap, verdict):
-    assert c.fails("", "a", 100 + gap + SPREAD, "b", 100 + SPREAD, untrained=200).verdict == verdict
+    a, b = Seeds("a", 100 + gap + SPREAD), Seeds("b", 100 + SPREAD)
+    assert c.fails("", a, b, untrained=200).verdict == verdict
 
 
 def test_a_reference_that_has_not_learned_decides_nothing():
+    a, b = Seeds("a", 199 + SPREAD), Seeds("b", 198 + SPREAD)
     for claim in (c.slightly_worse, c.fails):
-        assert claim("", "a", 199 + SPREAD, "b", 198 + SPREAD, untrained=200).verdict == "unclear"
+        assert claim("", a, b, untrained=200).verdict == "unclear"
 
 
 @pytest.mark.parametrize(("at_02", "verdict"), [(103, "pass"), (120, "unclear"), (170, "fail")])
@@ -61,12 +64,8 @@ def test_best_is_below(means, verdict):
 def test_leans_below(means, verdict):
     """The mirror image of 0.3 is 0.7; 0.5 has none, and plays no part."""
     noise = 0.1 * np.array([SPREAD, SPREAD, SPREAD[::-1]])
-    assert (
-        c.leans(
-            "", "below", [0.3, 0.5, 0.7], [m + s for m, s in zip(means, noise, strict=True)]
-        ).verdict
-        == verdict
-    )
+    errors = [m + s for m, s in zip(means, noise, strict=True)]
+    assert c.leans("", "below", [0.3, 0.5, 0.7], errors).verdict == verdict
 
 
 def test_shrinks_is_paired():

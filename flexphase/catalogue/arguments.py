@@ -26,6 +26,15 @@ def positive(text: str) -> float:
     return value
 
 
+def fraction(text: str) -> float:
+    """A number from 0 up to, but not including, 1."""
+    if not 0 <= (value := number(text)) < 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must be at least 0 and below 1; 0.5 is the second half of training"
+        )
+    return value
+
+
 def probability(text: str) -> float:
     """A number strictly between 0 and 1."""
     if not 0 < (value := number(text)) < 1:

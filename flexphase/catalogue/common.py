@@ -66,14 +66,17 @@ def negative_start(args: argparse.Namespace) -> str:
 
 
 def make_run(args: argparse.Namespace, method: Any, source: Any) -> "Run":
-    """The run of a method on a source, with what the shared options say: rule, learning rate and
-    optimiser.
+    """The run of a method on a source, with what the shared options say: rule, learning rate,
+    optimiser and batch size.
     """
     import optax
 
     from ..core import Optimiser, Run
+    from ..replicas import Batches, Replicas
 
     optimiser = Optimiser(args.lr, getattr(optax, args.optimiser))
+    if args.batch > 1:
+        method, source = Replicas(method, args.batch), Batches(source, args.batch)
     return Run(method, *RULES[args.rule].build(args), source, optimiser)
 
 

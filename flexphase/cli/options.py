@@ -6,7 +6,7 @@ import argparse
 from itertools import groupby
 
 from ..catalogue import METHODS, RULES, MethodEntry, datasets
-from ..catalogue.arguments import count, positive, probability, seed
+from ..catalogue.arguments import count, fraction, positive, probability, seed
 from ..catalogue.common import OPTIMISERS
 
 ENGINES = ("auto", "jax", "native")
@@ -60,6 +60,13 @@ def learning_rule(p: argparse.ArgumentParser, method: MethodEntry) -> None:
         help="learning rate; per phase for " + " and ".join(rules_where(update="tick")),
     )
     group.add_argument(
+        "--batch",
+        type=count,
+        default=1,
+        metavar="N",
+        help="stimuli at a time: N copies of the network share their synapses and their phase",
+    )
+    group.add_argument(
         "--optimiser",
         choices=OPTIMISERS,
         default=method.optimiser,
@@ -91,6 +98,12 @@ def training(p: argparse.ArgumentParser, method: MethodEntry) -> None:
     group.add_argument("--seed", type=seed, default=0, metavar="BASE", help="the first seed")
     group.add_argument(
         "--records", type=count, default=method.records, help="how often the metrics are taken"
+    )
+    group.add_argument(
+        "--average",
+        type=fraction,
+        metavar="FRACTION",
+        help="slow weights: average the parameters from this fraction of training on, such as 0.5",
     )
     group.add_argument(
         "--engine", choices=ENGINES, default="auto", help="auto takes the fastest that fits"

@@ -10,7 +10,7 @@ from ..catalogue import METHODS
 from ..catalogue.arguments import count, did_you_mean, positive, seed, whole
 from . import options as groups
 from .common import say, show
-from .records import load, params_of
+from .records import load
 from .train import task_of
 
 
@@ -47,6 +47,9 @@ def measuring(p: argparse.ArgumentParser, **given: Any) -> None:
     group.add_argument(
         "--lane", type=whole, default=0, help="which of the trained networks, counted from 0"
     )
+    group.add_argument(
+        "--averaged", action="store_true", help="measure at the slow weights of the run"
+    )
     group.add_argument("--seed", type=seed, default=0, help="seed of the measurement")
     group.add_argument(
         "--lanes", type=count, default=32, help="chains that are measured side by side"
@@ -60,8 +63,9 @@ def measuring(p: argparse.ArgumentParser, **given: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.learner not in METHODS and not Path(args.learner).exists():
         near = did_you_mean(args.learner, METHODS) or "."
-        raise ValueError(f"{args.learner!r} is neither the record of a run nor a method{near}")
-    known = {k: getattr(args, k) for k in ("bias", "loss", "lane", "seed", "lanes", "json")}
+        raise ValueError(f"there is no record at {args.learner}, and no such method{near}")
+    names = ("bias", "loss", "lane", "averaged", "seed", "lanes", "json")
+    known = {name: getattr(args, name) for name in names}
     p = args.parser(prog=f"flexphase plan {args.learner}")
     measuring(p, **known)
     if args.learner in METHODS:
@@ -77,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     learner, params = (
         fresh(args.learner, options)
         if args.learner in METHODS
-        else trained(args.learner, options.lane)
+        else trained(args.learner, options.lane, options.averaged)
     )
     advice = plan(
         learner,
@@ -108,18 +112,17 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def trained(path: str, lane: int) -> tuple[Any, Any]:
+def trained(path: str, lane: int, averaged: bool) -> tuple[Any, Any]:
     """The run in a folder and the final parameters of one of its lanes."""
     kept = load(path)
-    learner = task_of(argparse.Namespace(**kept.options)).run
-    return learner, params_of(kept.record, learner.method, lane)
+    return kept.run(lane), kept.record.parameters(averaged, lane=lane)
 
 
 def fresh(method: str, options: argparse.Namespace) -> tuple[Any, Any]:
     """The run that the words describe, and its parameters after --phases."""
-    from ..engines import train
+    from ..training import train
 
     options.method = method
     learner = task_of(options).run
     record = train(learner, phases=options.phases, seed=options.seed, records=1)
-    return learner, params_of(record, learner.method, 0)
+    return learner, record.parameters()

@@ -28,6 +28,9 @@ def add(subparsers: Any) -> None:
     )
     p.add_argument("--log", choices=("x", "y", "both"), help="axes with a logarithmic scale")
     p.add_argument(
+        "--averaged", action="store_true", help="draw the slow weights instead of the last iterate"
+    )
+    p.add_argument(
         "--fields",
         action="store_true",
         help="draw the weights of each hidden unit of the RBM instead",
@@ -75,11 +78,13 @@ def run(args: argparse.Namespace) -> None:
         ax = plot.receptive_fields(kept[0].record, shape=picture_of(kept[0].record))
     else:
         records = {name: k.record for name, k in zip(names, kept, strict=True)}
-        ax = plot.curves(records, args.metric, args.x, band=args.band, log=args.log)
+        ax = plot.curves(
+            records, args.metric, args.x, band=args.band, log=args.log, averaged=args.averaged
+        )
     rows = [
         row
         for name, k in zip(names, kept, strict=True)
-        for row in finals(name, k.record, args.metric)
+        for row in finals(name, k.record, args.metric, args.averaged)
     ]
     plot.save(ax, figure)
     if table:
@@ -89,7 +94,9 @@ def run(args: argparse.Namespace) -> None:
         show({"out": figure, "table": table, "x": args.x, "runs": rows})
 
 
-def finals(name: str, record: Any, metric: str | None) -> list[dict[str, Any]]:
+def finals(
+    name: str, record: Any, metric: str | None, averaged: bool = False
+) -> list[dict[str, Any]]:
     """A row for each setting of a record: the final mean, sd and median over the seeds that did not
     diverge, and the three clocks.
     """
@@ -98,7 +105,7 @@ def finals(name: str, record: Any, metric: str | None) -> list[dict[str, Any]]:
 
     metric, rows = plot.pick_metric(record, metric), []
     for setting, ds in plot.settings(record):
-        final = Record(ds).final(metric)
+        final = Record(ds).final(metric, averaged)
         mean, sd = plot.over_seeds(final)
         median, _, _ = plot.with_band(final, "quantiles")
         clocks = {

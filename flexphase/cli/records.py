@@ -1,5 +1,6 @@
 """Records that the commands read, and files that they must not overwrite."""
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +32,27 @@ class Kept(NamedTuple):
                 f"the options in the record in {self.folder} are damaged; train again."
             ) from None
 
+    def run(self, lane: int = 0) -> Any:
+        """The run that made this record, of one lane; its data are loaded again where they are too
+        large to be in the record.
+        """
+        import jax
+        import numpy as np
+
+        shape = self.record["diverged_at"].shape
+        if not 0 <= lane < int(np.prod(shape)):
+            raise ValueError(
+                f"the run has {int(np.prod(shape))} trained networks, numbered from 0; there is "
+                f"no {lane}."
+            )
+        at = dict(zip(self.record["diverged_at"].dims, np.unravel_index(lane, shape), strict=True))
+        data = ()
+        if "options" in self.record.attrs:
+            from .train import task_of
+
+            data = tuple(jax.tree.leaves(task_of(argparse.Namespace(**self.options)).run.source))
+        return type(self.record)(self.record.dataset.isel(at)).run(data)
+
     @property
     def label(self) -> str:
         """What a legend calls it; the name of its folder helps where the record has no label."""
@@ -54,30 +76,6 @@ def load(path: str | Path) -> Kept:
         )
         raise ValueError(f"the folder {path} {state}.")
     return Kept(Record.load(file), file.parent)
-
-
-def params_of(record: Any, method: Any, lane: int) -> Any:
-    """The final parameters of one lane, in the form that the method gives them."""
-    import jax
-    import jax.numpy as jnp
-
-    lanes = record["diverged_at"]
-    if lane >= lanes.size:
-        raise ValueError(
-            f"the run has {lanes.size} trained networks, numbered from 0; there is no {lane}."
-        )
-    like = jax.eval_shape(lambda: method.init(jax.random.key(0))[0])
-    kept = record.params
-
-    def leaf(path: Any, shape: Any) -> Any:
-        name = jax.tree_util.keystr(path, simple=True, separator=".")
-        if name not in kept or kept[name].shape[lanes.ndim :] != shape.shape:
-            raise ValueError(
-                "the parameters in this record do not fit the method that its options describe."
-            )
-        return jnp.asarray(kept[name].reshape(lanes.size, *shape.shape)[lane])
-
-    return jax.tree_util.tree_map_with_path(leaf, like)
 
 
 def picture_of(record: Any) -> tuple[int, int] | None:

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from ..catalogue import METHODS
 from ..catalogue.arguments import count, seed, whole
 from .common import say, show
-from .records import Kept, load, params_of, picture_of, unused
-from .train import task_of
+from .records import Kept, load, picture_of, unused
 
 HALVES = ("top", "bottom", "left", "right")
 
@@ -31,6 +30,7 @@ def add(subparsers: Any) -> None:
     p.add_argument(
         "--lane", type=whole, default=0, help="which of the trained networks, counted from 0"
     )
+    p.add_argument("--averaged", action="store_true", help="sample the slow weights of the run")
     what = p.add_mutually_exclusive_group()
     what.add_argument(
         "--label",
@@ -62,24 +62,22 @@ class Trained(NamedTuple):
     classes: int
 
 
-def rebuild(record: Any, lane: int) -> Trained:
+def rebuild(record: Any, lane: int, averaged: bool) -> Trained:
     """The machine of one lane, from a record that was made by the command line or in Python."""
-    from .. import methods
     from ..plot import picture_shape
 
-    about = record.config["run"]["method"]
-    kind = about.get("kind", "learner of an unknown kind")
+    method = record.method()
+    kind = type(method).__name__
     sampled = {entry.kind: entry for entry in METHODS.values() if entry.sample}
     draw = sampled[kind].sample if kind in sampled else None
     if draw is None:
         names = " or ".join(entry.name for entry in sampled.values())
         raise ValueError(f"a {kind} has no samples; give the run of a machine that has: {names}.")
-    method = getattr(methods, kind)(about["visible"], about["hidden"])
-    params = params_of(record, method, lane)
+    params = record.parameters(averaged, lane=lane)
     if int(record["diverged_at"].values.flat[lane]) >= 0:
         raise ValueError(f"network {lane} of this run diverged; choose another --lane.")
     classes = int(record.attrs.get("classes", 0))
-    shape = picture_shape(about["visible"] - classes, picture_of(record))
+    shape = picture_shape(method.visible - classes, picture_of(record))
     return Trained(draw, method, params, shape, classes)
 
 
@@ -108,7 +106,7 @@ def held(args: argparse.Namespace, run: Kept, trained: Trained) -> tuple[Any, An
         x[np.arange(args.rows), pixels + labels], mask[pixels:] = 1, True
         return x, mask
     if args.clamp:
-        source = task_of(argparse.Namespace(**run.options)).run.source
+        source = run.run(args.lane).source
         rows = np.asarray(source.stimuli)[:, :pixels]
         height, width = trained.shape
         down, across = np.divmod(np.arange(pixels), width)
@@ -132,7 +130,7 @@ def run(args: argparse.Namespace) -> None:
     from ..record import replacing
 
     run = load(args.run)
-    trained = rebuild(run.record, args.lane)
+    trained = rebuild(run.record, args.lane, args.averaged)
     picture = unused(args.out or run.folder / "samples.png", args.force, named=args.out is not None)
     unused(picture.with_suffix(".npy"), args.force)
     columns = None

@@ -51,15 +51,18 @@ def run(args: argparse.Namespace) -> int:
             f"--side {args.side} is for --data bas, and the data are {args.data}; give one of the "
             "two."
         )
-    from ..engines import pick, train
+    from ..contract import check
+    from ..engines import choose
     from ..lanes import lanes
     from ..log import budget
+    from ..training import train
 
     data = datasets.load(args.data, args.side)
     task = METHODS[args.method].build(args, data)
     ticks = budget(1, ticks_of(args, task.run.process), None)
     # What has to be refused is refused before a folder is made.
-    pick(args.engine, task.run, args.threads)
+    check(task.run)
+    choose(args.engine, task.run, args.threads)
     fits_in_memory(task.run, args.seeds, args.records)
     lanes(task.run, args.seeds, args.seed)
     folder = common.fresh_folder(
@@ -86,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
             seed=args.seed,
             metrics=task.metrics,
             records=args.records,
+            average=args.average,
             engine=args.engine,
             threads=args.threads,
             progress=progress,
@@ -167,16 +171,22 @@ def keep(record: Any, folder: Path, about: dict[str, Any]) -> None:
         plot.save(ax, folder / f"curve.{kind}")
 
 
-def summary(record: Any) -> dict[str, Any]:
+def summary(record: Any, averaged: bool = False) -> dict[str, Any]:
     """Mean, sd and values over the seeds at the end; the mean is that of the seeds that did not
-    diverge.
+    diverge. With `averaged`, of the slow weights.
     """
     import numpy as np
 
-    values = np.asarray(record.final(), float)
+    values = np.asarray(record.final(averaged=averaged), float)
     fine = values[np.isfinite(values)]
     mean, sd = (fine.mean() if len(fine) else None), (fine.std(ddof=1) if len(fine) > 1 else None)
     return {"mean": mean, "sd": sd, "values": values}
+
+
+def mean_and_sd(values: dict[str, Any]) -> str:
+    """A summary in words."""
+    spread = "" if values["sd"] is None else f" +- {values['sd']:.4g}"
+    return "diverged" if values["mean"] is None else f"{values['mean']:.6g}{spread}"
 
 
 def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
@@ -189,10 +199,11 @@ def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
     lost = int((record["diverged_at"] >= 0).sum())
     if lost:
         say(f"{lost} of {args.seeds} seeds diverged: try a smaller --lr.")
-    spread = "" if final["sd"] is None else f" +- {final['sd']:.4g}"
-    mean = "diverged" if final["mean"] is None else f"{final['mean']:.6g}{spread}"
+    averaged = {"averaged": summary(record, averaged=True)} if record.averaged else {}
+    slow = "".join(f", averaged {mean_and_sd(values)}," for values in averaged.values())
     say(
-        f"{metric} {mean} after {clocks['phases']:,} phases in {times['seconds']:.1f} s "
+        f"{metric} {mean_and_sd(final)}{slow} after {clocks['phases']:,} phases in "
+        f"{times['seconds']:.1f} s "
         f"({record.attrs['engine']} engine); see {folder}"
     )
     if args.json:
@@ -201,6 +212,7 @@ def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
             "rule": args.rule,
             "metric": metric,
             "final": final,
+            **averaged,
             **clocks,
             **times,
         }

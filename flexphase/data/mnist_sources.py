@@ -126,8 +126,8 @@ def from_mirror(mirror: str) -> Callable[[str, Say], bytes]:
                     known_hash=None,
                     fname=f"{name}.gz",
                     path=folder,
-                    downloader=download,
-                )  # type: ignore[arg-type]
+                    downloader=download,  # type: ignore[arg-type]
+                )
             except (requests.RequestException, OSError, ValueError) as error:
                 raise Unreachable(f"{mirror} does not answer ({type(error).__name__})") from None
             raw, why = verified(Path(folder) / f"{name}.gz", name)

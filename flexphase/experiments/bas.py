@@ -17,6 +17,7 @@ OPTIMUM = 108.131  # NLL of the data's own distribution
 
 
 def rule(name: str, length: int, b: float) -> Rule:
+    """The rule with this name: cd, isd, aol or aol-random. cd has no b."""
     match name:
         case "cd":
             return cd(length)
@@ -30,15 +31,17 @@ def rule(name: str, length: int, b: float) -> Rule:
 
 
 def build(name: str, length: int, eta: float, b: float = 0.5, start: str = "carry") -> Run:
-    """`start` is where a negative phase begins. For CD-k, whose phases alternate, `carry` goes on
-    from the h that was just sampled given the data: CD as Hinton has it, without a second draw of
-    h.
+    """The run of a cell: a rule's `name`, the (mean) length of its phases, eta and b.
+
+    `start` is where a negative phase begins. For CD-k, whose phases alternate, `carry` goes on from
+    the h that was just sampled given the data: CD as Hinton has it, without a second draw of h.
     """
     method = RBM(SIDE**2, HIDDEN, visible_bias=False, negative_start=start)  # type: ignore[arg-type]
     return Run(method, *rule(name, length, b), source(), Optimiser(eta))
 
 
 def metrics(**_: Any) -> dict[str, Any]:
+    """The exact NLL, whatever the cell."""
     return {"nll": NLL(bars_and_stripes(SIDE))}
 
 

@@ -1,7 +1,11 @@
-"""The paper's claims in words, decided by stated statistical tests at the 5 % level."""
+"""The paper's claims in words, decided by stated statistical tests at the 5 % level.
+
+Each function takes the paper's sentence and errors over seeds (lower is better), and returns a
+`Claim`: what was measured, pass, fail or unclear, and the test behind it.
+"""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -9,23 +13,43 @@ from scipy import stats
 from ..report.findings import Claim, Verdict
 
 Sample = Any  # one number per seed
+Side = Literal["below", "above"]
 LEVEL = 0.05
 SLIGHT = 0.10  # of the improvement that the reference makes over the untrained model
 DRASTIC = 0.20
 
 
+class Seeds(NamedTuple):
+    """The errors of one rule, one number per seed, and what the report calls it."""
+
+    name: str
+    values: Sample
+
+    def __str__(self) -> str:
+        return f"{self.name} {mean_sd(self.values)}"
+
+
 def mean_sd(values: Sample) -> str:
+    """Mean ± sd over seeds; the mean alone where there is one seed."""
     x = np.asarray(values, float)
     return f"{x.mean():.4g} ± {x.std(ddof=1):.2g}" if x.size > 1 else f"{x.mean():.4g}"
 
 
+def verdict(passes: bool, fails: bool) -> Verdict:
+    """Pass and fail are both significant; everything else is unclear."""
+    if passes:
+        return "pass"
+    return "fail" if fails else "unclear"
+
+
 def decide(p: float) -> Verdict:
     """From a one-sided p-value: small supports the claim, large supports its opposite."""
-    return "pass" if p < LEVEL else "fail" if p > 1 - LEVEL else "unclear"
+    return verdict(p < LEVEL, p > 1 - LEVEL)
 
 
 def all_of(*verdicts: Verdict) -> Verdict:
-    return "fail" if "fail" in verdicts else "unclear" if "unclear" in verdicts else "pass"
+    """Fail if one fails, else unclear if one is unclear."""
+    return verdict(all(v == "pass" for v in verdicts), "fail" in verdicts)
 
 
 def worse(a: Sample, b: Sample) -> float:
@@ -47,85 +71,65 @@ def gap(a: Sample, b: Sample) -> tuple[float, float]:
 
 
 def within(a: Sample, b: Sample, limit: float) -> Verdict:
-    """Is a's mean error at most `limit` above b's? Decided by the confidence interval of the gap."""
+    """Is a's mean error at most `limit` above b's? Decided by the interval of the gap."""
     low, high = gap(a, b)
-    return "pass" if high < limit else "fail" if low > limit else "unclear"
+    return verdict(high < limit, low > limit)
 
 
-def is_worse(words: str, name_a: str, a: Sample, name_b: str, b: Sample) -> Claim:
-    p = worse(a, b)
-    return Claim(
-        words,
-        f"{name_a} {mean_sd(a)}, {name_b} {mean_sd(b)}, p = {p:.2g}",
-        decide(p),
-        "Welch t-test over seeds, one-sided",
-    )
+def is_worse(words: str, a: Seeds, b: Seeds) -> Claim:
+    """Is the mean error of a above that of b?"""
+    p = worse(a.values, b.values)
+    return Claim(words, f"{a}, {b}, p = {p:.2g}", decide(p), "Welch t-test over seeds, one-sided")
 
 
 def improvement(reference: Sample, untrained: float) -> float | None:
-    """What the reference has learned; None where that is too little (under 5 %) to measure shares
-    of it.
+    """How far the reference's mean error is below that of an untrained model; None where that is
+    too little (under 5 %) to measure shares of it.
     """
     learned = untrained - float(np.mean(reference))
     return learned if learned > 0.05 * untrained else None
 
 
-def not_yet(words: str, name: str, reference: Sample) -> Claim:
-    return Claim(
-        words,
-        f"{name} has hardly learned yet: {mean_sd(reference)}",
-        "unclear",
-        "needs a reference that has learned",
-    )
+def not_yet(words: str, reference: Seeds) -> Claim:
+    """The claim cannot be decided: the reference has not learned."""
+    measured = f"{reference.name} has hardly learned yet: {mean_sd(reference.values)}"
+    return Claim(words, measured, "unclear", "needs a reference that has learned")
 
 
-def slightly_worse(
-    words: str, name_a: str, a: Sample, name_b: str, b: Sample, untrained: float
-) -> Claim:
-    """Worse, and by less than SLIGHT of what b has learned."""
-    learned = improvement(b, untrained)
+def slightly_worse(words: str, a: Seeds, b: Seeds, untrained: float) -> Claim:
+    """Is a worse than b, and by less than SLIGHT of what b has learned?"""
+    learned = improvement(b.values, untrained)
     if learned is None:
-        return not_yet(words, name_b, b)
-    p, slight = worse(a, b), within(a, b, SLIGHT * learned)
-    share = (float(np.mean(a)) - float(np.mean(b))) / learned
-    measured = (
-        f"{name_a} {mean_sd(a)}, {name_b} {mean_sd(b)}: a gap of {share:.1%} of the improvement, "
-        f"p(worse) = {p:.2g}"
-    )
+        return not_yet(words, b)
+    p, slight = worse(a.values, b.values), within(a.values, b.values, SLIGHT * learned)
+    share = (float(np.mean(a.values)) - float(np.mean(b.values))) / learned
+    measured = f"{a}, {b}: a gap of {share:.1%} of the improvement, p(worse) = {p:.2g}"
     test = (
-        f"Welch t-test, one-sided, for worse; 90 % interval of the gap below {SLIGHT:.0%} of the "
-        "improvement for slightly"
+        "Welch t-test, one-sided, for worse; "
+        f"90 % interval of the gap below {SLIGHT:.0%} of the improvement for slightly"
     )
     return Claim(words, measured, all_of(decide(p), slight), test)
 
 
-def varies_more(words: str, name_a: str, a: Sample, name_b: str, b: Sample) -> Claim:
-    p = more_spread(a, b)
-    measured = (
-        f"sd over seeds: {name_a} {np.std(a, ddof=1):.3g}, {name_b} {np.std(b, ddof=1):.3g}, p = "
-        f"{p:.2g}"
-    )
+def varies_more(words: str, a: Seeds, b: Seeds) -> Claim:
+    """Does a vary more over seeds than b?"""
+    p = more_spread(a.values, b.values)
+    spread = ", ".join(f"{s.name} {np.std(s.values, ddof=1):.3g}" for s in (a, b))
+    measured = f"sd over seeds: {spread}, p = {p:.2g}"
     return Claim(words, measured, decide(p), "Brown-Forsythe test, one-sided")
 
 
-def fails(words: str, name_a: str, a: Sample, name_b: str, b: Sample, untrained: float) -> Claim:
-    """Misses more than DRASTIC of what b learns."""
-    learned = improvement(b, untrained)
+def fails(words: str, a: Seeds, b: Seeds, untrained: float) -> Claim:
+    """Does a miss more than DRASTIC of what b learns?"""
+    learned = improvement(b.values, untrained)
     if learned is None:
-        return not_yet(words, name_b, b)
-    low, high = gap(a, b)
+        return not_yet(words, b)
+    low, high = gap(a.values, b.values)
     limit = DRASTIC * learned
-    verdict: Verdict = "pass" if low > limit else "fail" if high < limit else "unclear"
-    measured = (
-        f"{name_a} {mean_sd(a)}, {name_b} {mean_sd(b)}: {(np.mean(a) - np.mean(b)) / learned:.0%} "
-        "of the improvement is missing"
-    )
-    return Claim(
-        words,
-        measured,
-        verdict,
-        f"90 % interval of the gap above {DRASTIC:.0%} of the improvement (Welch)",
-    )
+    missing = (np.mean(a.values) - np.mean(b.values)) / learned
+    measured = f"{a}, {b}: {missing:.0%} of the improvement is missing"
+    test = f"90 % interval of the gap above {DRASTIC:.0%} of the improvement (Welch)"
+    return Claim(words, measured, verdict(low > limit, high < limit), test)
 
 
 def robust(
@@ -136,43 +140,43 @@ def robust(
     low: float = 0.2,
     high: float = 0.8,
 ) -> Claim:
-    """No b of the range loses more than DRASTIC of what the best b learns; errors[i] holds the
-    seeds of bs[i].
+    """Does no b from `low` to `high` lose more than DRASTIC of what the best b learns?
+
+    errors[i] holds the seeds of bs[i].
     """
     means = [float(np.mean(e)) for e in errors]
     top = int(np.argmin(means))
     learned = improvement(errors[top], untrained)
     if learned is None:
-        return not_yet(words, f"even b = {bs[top]:.2g}", errors[top])
+        return not_yet(words, Seeds(f"even b = {bs[top]:.2g}", errors[top]))
     inside = [i for i, b in enumerate(bs) if low - 1e-6 <= b <= high + 1e-6 and i != top]
     verdicts: list[Verdict] = [within(errors[i], errors[top], DRASTIC * learned) for i in inside]
     worst = max(inside, key=lambda i: means[i])
     measured = (
-        f"best at b = {bs[top]:.2g} with {mean_sd(errors[top])}; the worst of the range is b = "
-        f"{bs[worst]:.2g} with "
-        f"{mean_sd(errors[worst])}, {(means[worst] - means[top]) / learned:.1%} of the improvement "
-        "lost"
+        f"best at b = {bs[top]:.2g} with {mean_sd(errors[top])}; "
+        f"the worst of the range is b = {bs[worst]:.2g} with {mean_sd(errors[worst])}, "
+        f"{(means[worst] - means[top]) / learned:.1%} of the improvement lost"
     )
     test = (
-        f"at each b from {low} to {high}: 90 % interval of the gap to the best below {DRASTIC:.0%} "
-        "(Welch)"
+        f"at each b from {low} to {high}: "
+        f"90 % interval of the gap to the best below {DRASTIC:.0%} (Welch)"
     )
     return Claim(words, measured, all_of(*verdicts), test)
 
 
 def beat(ours: Sequence[Sample], theirs: Sequence[Sample]) -> float:
-    """p for "one of ours has a lower mean than all of theirs". It must beat each of them, so the
-    largest p counts; it is the best of len(ours), so that p is multiplied by their number
-    (Bonferroni).
+    """p for "one of ours has a lower mean than all of theirs".
+
+    It must beat each of them, so the largest p counts; it is the best of len(ours), so that p is
+    multiplied by their number (Bonferroni).
     """
     return min(1.0, len(ours) * min(max(worse(them, us) for them in theirs) for us in ours))
 
 
-def best_is(
-    words: str, side: Literal["below", "above"], bs: Sequence[float], errors: Sequence[Sample]
-) -> Claim:
-    """Does some b below (above) 0.5 beat 0.5 and every b beyond it? It fails where one of those
-    beats every b of the side.
+def best_is(words: str, side: Side, bs: Sequence[float], errors: Sequence[Sample]) -> Claim:
+    """Does some b below (above) 0.5 beat 0.5 and every b beyond it?
+
+    It fails where one of those beats every b of the side. errors[i] holds the seeds of bs[i].
     """
     inside = [b < 0.5 - 1e-6 if side == "below" else b > 0.5 + 1e-6 for b in bs]
     ours, theirs = (
@@ -180,45 +184,39 @@ def best_is(
         for wanted in (True, False)
     )
     p, opposite = beat(ours, theirs), beat(theirs, ours)
-    verdict: Verdict = "pass" if p < LEVEL else "fail" if opposite < LEVEL else "unclear"
     top = int(np.argmin([np.mean(e) for e in errors]))
     measured = (
-        f"best at b = {bs[top]:.2g} with {mean_sd(errors[top])}; p({side} 0.5) = {p:.2g}, p(not "
-        f"{side}) = {opposite:.2g}"
+        f"best at b = {bs[top]:.2g} with {mean_sd(errors[top])}; "
+        f"p({side} 0.5) = {p:.2g}, p(not {side}) = {opposite:.2g}"
     )
     test = (
-        "Welch t-tests over seeds, one-sided: one b of the side must beat all others; Bonferroni "
-        "for the choice of that b"
+        "Welch t-tests over seeds, one-sided: one b of the side must beat all others; "
+        "Bonferroni for the choice of that b"
     )
-    return Claim(words, measured, verdict, test)
+    return Claim(words, measured, verdict(p < LEVEL, opposite < LEVEL), test)
 
 
-def leans(
-    words: str, side: Literal["below", "above"], bs: Sequence[float], errors: Sequence[Sample]
-) -> Claim:
+def leans(words: str, side: Side, bs: Sequence[float], errors: Sequence[Sample]) -> Claim:
     """Is b on this side of 0.5 better than its mirror image 1 - b, on average over all pairs?
-    Paired over seeds.
+
+    Paired over seeds; errors[i] holds the seeds of bs[i].
     """
     at = {round(b, 6): np.asarray(e, float) for b, e in zip(bs, errors, strict=True)}
     pairs = [(at[b], at[round(1 - b, 6)]) for b in at if b < 0.5 and round(1 - b, 6) in at]
     excess = np.mean([low - high if side == "above" else high - low for low, high in pairs], axis=0)
     p = float(stats.ttest_rel(excess, np.zeros_like(excess), alternative="greater").pvalue)
     measured = (
-        f"error at the mirror image is higher by {mean_sd(excess)} (mean and sd over seeds of "
-        f"{len(pairs)} pairs), p = {p:.2g}"
+        f"error at the mirror image is higher by {mean_sd(excess)} "
+        f"(mean and sd over seeds of {len(pairs)} pairs), p = {p:.2g}"
     )
-    return Claim(
-        words,
-        measured,
-        decide(p),
-        "paired t-test over seeds, one-sided, of the mean over pairs b and 1 - b",
-    )
+    test = "paired t-test over seeds, one-sided, of the mean over pairs b and 1 - b"
+    return Claim(words, measured, decide(p), test)
 
 
 def shrinks(words: str, wide: Sample, narrow: Sample, what: str) -> Claim:
-    """Paired over seeds: is the gap `narrow` smaller than the gap `wide`?"""
+    """Is the gap `narrow` smaller than the gap `wide`? Paired over seeds."""
     p = float(stats.ttest_rel(wide, narrow, alternative="greater").pvalue)
-    measured = (
-        f"{what}: gap {mean_sd(wide)} over steps, {mean_sd(narrow)} over time steps, p = {p:.2g}"
+    gaps = f"gap {mean_sd(wide)} over steps, {mean_sd(narrow)} over time steps"
+    return Claim(
+        words, f"{what}: {gaps}, p = {p:.2g}", decide(p), "paired t-test over seeds, one-sided"
     )
-    return Claim(words, measured, decide(p), "paired t-test over seeds, one-sided")

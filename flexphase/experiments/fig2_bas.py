@@ -1,6 +1,6 @@
 """Fig. 2 B and D: an RBM on Bars and Stripes under CD-1, CD-100, ISD, AoL and AoL random T."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -9,11 +9,11 @@ from ..report.findings import Claim, Findings
 from ..report.panels import Panel, curve, star
 from ..sweep import Sweep, best, cells, learning_rates, matching
 from .bas import BUILD, LABEL, METRICS, OPTIMUM, UNTRAINED
-from .claims import fails, is_worse, shrinks, slightly_worse, varies_more
+from .claims import Seeds, fails, is_worse, shrinks, slightly_worse, varies_more
 
 TITLE = (
-    "RBM on Bars and Stripes: negative log-likelihood over steps (B) and over network time steps "
-    "(D)"
+    "RBM on Bars and Stripes: "
+    "negative log-likelihood over steps (B) and over network time steps (D)"
 )
 DATA = None
 PLAIN = ("rbm", 16, 16)  # the loop that the authors' way is timed with
@@ -22,63 +22,62 @@ SIZES = {
     "quick": {"steps": 30_000, "cd1_steps": 3_000_000, "rates": 5, "seeds": 6},
     "full": {"steps": 100_000, "cd1_steps": 10_000_000, "rates": 10, "seeds": 10},
 }
-RULES = {  # name on the page: (rule, length, ticks per step, the clock that the paper calls a step)
-    "CD-1": ("cd", 1, 2, "updates"),
-    "CD-100": ("cd", 100, 200, "updates"),
-    "ISD": ("isd", 100, 100, "updates"),
-    "AoL": ("aol", 100, 100, "phases"),
-    "AoL random T": ("aol-random", 150, 150, "phases"),
+
+
+class Trained(NamedTuple):
+    """How a rule of the figure is trained."""
+
+    rule: str  # as `bas.build` names it
+    length: int  # ticks of a phase
+    ticks: int  # per step
+    clock: str  # what the paper calls a step of this rule
+
+
+RULES = {
+    "CD-1": Trained("cd", 1, 2, "updates"),
+    "CD-100": Trained("cd", 100, 200, "updates"),
+    "ISD": Trained("isd", 100, 100, "updates"),
+    "AoL": Trained("aol", 100, 100, "phases"),
+    "AoL random T": Trained("aol-random", 150, 150, "phases"),
 }
 
 
 def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
+    """Five rules x learning rates x seeds; CD-1 takes more steps than the others."""
     rates = learning_rates(LOW, HIGH, size["rates"])
-    grid = [
-        cell
-        for rule, (name, length, ticks, _) in RULES.items()
-        for cell in cells(
-            name=name,
-            length=length,
-            eta=rates,
-            ticks=ticks * size["cd1_steps" if rule == "CD-1" else "steps"],
-        )
-    ]
+    grid = []
+    for name, (rule, length, ticks, _) in RULES.items():
+        steps = size["cd1_steps" if name == "CD-1" else "steps"]
+        grid += cells(name=rule, length=length, eta=rates, ticks=ticks * steps)
     return {"bas": Sweep("fig2-bas", BUILD, METRICS, grid, size["seeds"], records=100)}
 
 
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
+    """Each rule at its best learning rate."""
     runs = {
-        rule: best(matching(data["bas"], name=name, length=length), "nll")
-        for rule, (name, length, *_) in RULES.items()
+        name: best(matching(data["bas"], name=rule, length=length), "nll")
+        for name, (rule, length, *_) in RULES.items()
     }
-    final = {rule: run["nll"].values[:, -1] for rule, run in runs.items()}
-    rates = ", ".join(f"{rule} {float(run.eta):.2g}" for rule, run in runs.items())
-    return Findings(
-        panels(size, runs),
-        claims(runs, final),
-        [
-            f"eta by line search, lowest mean NLL at the end of training: {rates}.",
-            f"NLL is exact, in nats, summed over the 32 rows: {OPTIMUM} is the optimum, "
-            f"{UNTRAINED} a "
-            "uniform model.",
-            f"CD-1 takes {size['cd1_steps'] // size['steps']} times as many steps: in B its line "
-            "joins "
-            "its first records, D shows them all.",
-            "The curves are those of the seeds that chose eta, as a line search has it, so every "
-            "rule "
-            "is shown at its luckiest.",
-        ],
-    )
+    rates = ", ".join(f"{name} {float(run.eta):.2g}" for name, run in runs.items())
+    remarks = [
+        f"eta by line search, lowest mean NLL at the end of training: {rates}.",
+        "NLL is exact, in nats, summed over the 32 rows: "
+        f"{OPTIMUM} is the optimum, {UNTRAINED} a uniform model.",
+        f"CD-1 takes {size['cd1_steps'] // size['steps']} times as many steps: "
+        "in B its line joins its first records, D shows them all.",
+        "The curves are those of the seeds that chose eta, as a line search has it, "
+        "so every rule is shown at its luckiest.",
+    ]
+    return Findings(panels(size, runs), claims(runs), remarks)
 
 
 def panels(size: dict[str, Any], runs: dict[str, xr.Dataset]) -> list[Panel]:
-    common = RULES["ISD"][2] * size["steps"]  # time steps at the stars: where ISD and AoL end
+    """B and D: the curves of `runs` over steps and over ticks."""
+    common = RULES["ISD"].ticks * size["steps"]  # ticks at the stars: where ISD and AoL end
     steps, time = [], []
-    for i, (rule, (_, _, ticks, clock)) in enumerate(RULES.items()):
-        over_steps, over_time = (
-            curve(rule, runs[rule], clock, "nll", colour=i),
-            curve(rule, runs[rule], "ticks", "nll", colour=i),
-        )
+    for i, (name, (_, _, ticks, clock)) in enumerate(RULES.items()):
+        over_steps = curve(name, runs[name], clock, "nll", colour=i)
+        over_time = curve(name, runs[name], "ticks", "nll", colour=i)
         inside = over_steps.x <= size["steps"]
         cut = over_steps._replace(
             x=over_steps.x[inside], y=over_steps.y[inside], sd=over_steps.sd[inside]
@@ -92,48 +91,29 @@ def panels(size: dict[str, Any], runs: dict[str, xr.Dataset]) -> list[Panel]:
     ]
 
 
-def over(runs: dict[str, xr.Dataset], rule: str, clock: str, x: np.ndarray) -> np.ndarray:
-    """NLL of every seed at the moments x of a clock."""
-    run = runs[rule]
-    return np.stack(
-        [np.interp(x, c, y) for c, y in zip(run[clock].values, run["nll"].values, strict=True)]
+def over(run: xr.Dataset, clock: str, x: np.ndarray) -> np.ndarray:
+    """(seeds, len(x)): NLL of every seed at the moments x of a clock."""
+    curves = zip(run[clock].values, run["nll"].values, strict=True)
+    return np.stack([np.interp(x, when, nll) for when, nll in curves])
+
+
+def claims(runs: dict[str, xr.Dataset]) -> list[Claim]:
+    """The paper's sentences about B and D."""
+    cd1, cd100, isd, aol, aol_random = (
+        Seeds(name, runs[name]["nll"].values[:, -1]) for name in RULES
     )
-
-
-def claims(runs: dict[str, xr.Dataset], final: dict[str, np.ndarray]) -> list[Claim]:
-    isd, cd100 = RULES["ISD"], RULES["CD-100"]
     steps = np.linspace(0, float(runs["ISD"]["updates"].max()), 51)[1:]
-    wide = (over(runs, "ISD", isd[3], steps) - over(runs, "CD-100", cd100[3], steps)).mean(1)
-    narrow = (
-        over(runs, "ISD", "ticks", steps * isd[2]) - over(runs, "CD-100", "ticks", steps * isd[2])
-    ).mean(1)
+    ticks = steps * RULES["ISD"].ticks
+    wide, narrow = (
+        (over(runs["ISD"], clock, x) - over(runs["CD-100"], clock, x)).mean(1)
+        for clock, x in (("updates", steps), ("ticks", ticks))
+    )
+    gap = "ISD - CD-100, NLL averaged along the curve"
     return [
-        slightly_worse(
-            "ISD is slightly worse than standard (CD-100).",
-            "ISD",
-            final["ISD"],
-            "CD-100",
-            final["CD-100"],
-            UNTRAINED,
-        ),
-        varies_more(
-            "ISD varies more than standard.", "ISD", final["ISD"], "CD-100", final["CD-100"]
-        ),
-        fails("CD-1 fails.", "CD-1", final["CD-1"], "CD-100", final["CD-100"], UNTRAINED),
-        slightly_worse(
-            "AoL is slightly worse than ISD.", "AoL", final["AoL"], "ISD", final["ISD"], UNTRAINED
-        ),
-        is_worse(
-            "AoL with random T is worse again.",
-            "AoL random T",
-            final["AoL random T"],
-            "AoL",
-            final["AoL"],
-        ),
-        shrinks(
-            "In time steps the gap between ISD and standard shrinks.",
-            wide,
-            narrow,
-            "ISD - CD-100, NLL averaged along the curve",
-        ),
+        slightly_worse("ISD is slightly worse than standard (CD-100).", isd, cd100, UNTRAINED),
+        varies_more("ISD varies more than standard.", isd, cd100),
+        fails("CD-1 fails.", cd1, cd100, UNTRAINED),
+        slightly_worse("AoL is slightly worse than ISD.", aol, isd, UNTRAINED),
+        is_worse("AoL with random T is worse again.", aol_random, aol),
+        shrinks("In time steps the gap between ISD and standard shrinks.", wide, narrow, gap),
     ]

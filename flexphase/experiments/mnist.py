@@ -1,5 +1,7 @@
-"""What Fig. 2 A/C and the appendix train on MNIST: a Forward-Forward network, and an RBM whose last
-visible units are the label.
+"""What Fig. 2 A/C and the appendix train on MNIST.
+
+A Forward-Forward network, and an RBM whose last visible units are the label. `shown` is a setting
+of the metrics alone: on about how many images errors are taken during training.
 """
 
 from functools import cache
@@ -22,7 +24,10 @@ MACHINE = (f"{__name__}:build_rbm", f"{__name__}:rbm_errors")
 
 
 def build_network(name: str, eta: float, b: float = 0.5, shown: int = 0) -> Run:
-    """One tick is one pass: the standard rule takes two to an update, ISD one."""
+    """The run of a cell; name is "standard" or "ISD".
+
+    One tick is one pass: the standard rule takes two to an update, ISD one.
+    """
     rule = cd(1) if name == "standard" else isd(b, 1)
     return Run(
         ForwardForward(LAYERS), *rule, contrast(name == "standard"), Optimiser(eta, optax.adam)
@@ -30,7 +35,7 @@ def build_network(name: str, eta: float, b: float = 0.5, shown: int = 0) -> Run:
 
 
 def network_errors(shown: int, **_: Any) -> dict[str, Any]:
-    """On about `shown` training images and as many test images; at the end on all test images."""
+    """Errors on about `shown` training and test images; at the end on all test images."""
     train, test = mnist()
     return {
         "train_error": ForwardForwardError(*every(shown, *train)),
@@ -40,18 +45,20 @@ def network_errors(shown: int, **_: Any) -> dict[str, Any]:
 
 @cache
 def contrast(paired: bool) -> LabelContrast:
+    """One object for all cells, so that lanes share its data."""
     return LabelContrast(*mnist().train, paired=paired)
 
 
 def build_rbm(eta: float, length: int, b: float | None = None, shown: int = 0) -> Run:
-    """Always-on learning; without b, the standard rule."""
+    """The run of a cell: always-on learning; without b, the standard rule."""
     rule = cd(length) if b is None else aol(b, length)
     return Run(RBM(VISIBLE, HIDDEN, visible_bias=False), *rule, rows(), Optimiser(eta))
 
 
 def rbm_errors(shown: int, **_: Any) -> dict[str, Any]:
-    """By free energy, exact, and read from samples of the label units, as the paper does: on about
-    `shown` test images along the way, on all of them at the end.
+    """Errors on about `shown` test images during training, on all of them at the end.
+
+    By free energy, which is exact, and from samples of the label units, as the paper does.
     """
     test = binarised_mnist().test
     kinds = {"free_energy_error": FreeEnergyError, "sampled_error": SampledError}
@@ -60,4 +67,5 @@ def rbm_errors(shown: int, **_: Any) -> dict[str, Any]:
 
 @cache
 def rows() -> Rows:
+    """One object for all cells, so that lanes share its data."""
     return Rows(append_labels(*binarised_mnist().train))

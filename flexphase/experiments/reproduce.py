@@ -1,4 +1,4 @@
-"""Every figure that was asked for: sweeps on an executor, then pictures, data, claims and one page."""
+"""All figures of a command: train on an executor, then draw them, write data and one page."""
 
 import json
 import time
@@ -15,7 +15,7 @@ from ..report.findings import VERDICTS
 from ..report.machine import PLAIN, clock, hardware, per_call
 from ..report.page import Entry, page
 from ..sweep import RunFolder, Sweep, collect, execute
-from ..sweep.cells import Chunk, chunks
+from ..sweep.cells import chunks
 from ..sweep.executors import Executor
 from ..sweep.folder import stack
 from ..sweep.run import done
@@ -25,12 +25,12 @@ TIMES = "elapsed.json"
 
 
 def sweeps_of(word: str, size: str) -> dict[str, dict[str, Sweep]]:
-    """The sweeps of each figure."""
+    """The sweeps of each figure that the word stands for, at size "quick" or "full"."""
     return {name: figure(name).sweeps(figure(name).SIZES[size]) for name in figures_in(word)}
 
 
 def configuration(word: str, size: str) -> dict[str, Any]:
-    """What a run folder is bound to."""
+    """What a run folder is bound to: all settings and sweeps, as JSON can hold them."""
     sweeps = {
         name: {key: sweep._asdict() for key, sweep in own.items()}
         for name, own in sweeps_of(word, size).items()
@@ -46,28 +46,25 @@ def configuration(word: str, size: str) -> dict[str, Any]:
 def reproduce(
     word: str, size: str, out: Path, resume: bool, executor: Executor, command: str
 ) -> Path:
-    """The page."""
+    """Train what is missing in the run folder `out`, and write its report.
+
+    `word` names the figures, `size` is "quick" or "full", `command` is printed on the page as the
+    way to run it again. Returns the path of the page.
+    """
     own = sweeps_of(word, size)
     with RunFolder(out, configuration(word, size), resume) as folder:
         began, elapsed = time.monotonic(), _elapsed(folder)
         for fetch in {figure(name).DATA for name in own} - {None}:
             fetch(say)
         train(own, folder, executor, elapsed)
-        entries = [
-            entry(
-                name,
-                size,
-                {key: collect(sweep, folder) for key, sweep in own[name].items()},
-                folder,
-                elapsed,
-            )
-            for name in own
-        ]
+        entries = []
+        for name, sweeps in own.items():
+            data = {key: collect(sweep, folder) for key, sweep in sweeps.items()}
+            entries.append(entry(name, size, data, folder, elapsed))
         elapsed["all"] = elapsed.get("all", 0.0) + time.monotonic() - began
         folder.write(TIMES, json.dumps(elapsed))
-        return folder.write(
-            "report.html", page(f"flexphase: {word}, {size}", command, facts(own, elapsed), entries)
-        )
+        html = page(f"flexphase: {word}, {size}", command, facts(own, elapsed), entries)
+        return folder.write("report.html", html)
 
 
 def train(
@@ -76,20 +73,19 @@ def train(
     executor: Executor,
     elapsed: dict[str, float],
 ) -> None:
+    """Run the sweeps of all figures; the seconds each took are added to `elapsed`."""
     figures = {sweep.name: name for name, sweeps in own.items() for sweep in sweeps.values()}
-    every: list[Chunk] = [
-        chunk for sweeps in own.values() for sweep in sweeps.values() for chunk in chunks(sweep)
-    ]
-    with Display(figures, every, [c.name for c in every if done(folder, c)], elapsed) as display:
+    sweeps = [sweep for own_sweeps in own.values() for sweep in own_sweeps.values()]
+    every = [chunk for sweep in sweeps for chunk in chunks(sweep)]
+    finished = [chunk.name for chunk in every if done(folder, chunk)]
+    with Display(figures, every, finished, elapsed) as display:
 
         def watch(running: dict[str, int], finished: str | None) -> None:
             display.watch(running, finished)
             if finished:
                 folder.write(TIMES, json.dumps(elapsed))
 
-        execute(
-            [sweep for sweeps in own.values() for sweep in sweeps.values()], folder, executor, watch
-        )
+        execute(sweeps, folder, executor, watch)
 
 
 def entry(
@@ -104,21 +100,17 @@ def entry(
         **pictures(name, findings, folder),
     }
     elapsed[name] = elapsed.get(name, 0.0) + time.monotonic() - began
-    settings = dict(module.SIZES[size]) | {f"seeds of {d}": _range(ds) for d, ds in data.items()}
-    say(
-        f"{name}: "
-        + ", ".join(f"{v} {sum(c.verdict == v for c in findings.claims)}" for v in VERDICTS)
-    )
-    light, dark = (picture(findings, "svg", style) for style in (LIGHT, DARK))
+    found = [claim.verdict for claim in findings.claims]
+    say(f"{name}: {', '.join(f'{verdict} {found.count(verdict)}' for verdict in VERDICTS)}")
     return Entry(
         name,
         module.TITLE,
         findings,
-        light,
-        dark,
-        settings,
-        paths,
-        times(module, data, elapsed[name]),
+        light=picture(findings, "svg", LIGHT),
+        dark=picture(findings, "svg", DARK),
+        settings=dict(module.SIZES[size]) | {f"seeds of {d}": _range(ds) for d, ds in data.items()},
+        files=paths,
+        times=times(module, data, elapsed[name]),
     )
 
 
@@ -131,14 +123,14 @@ def times(module: ModuleType, data: dict[str, xr.Dataset], elapsed: float) -> di
     if not data:
         return {"time": clock(elapsed)}
     ticks = sum(int(d["ticks"].isel(record=-1).sum()) for d in data.values())
-    parts, (kind, *shape) = {"seconds": "training", "metric_seconds": "metrics"}, module.PLAIN
+    training, metrics = (
+        clock(sum(d.attrs[key] for d in data.values())) for key in ("seconds", "metric_seconds")
+    )
+    kind, *shape = module.PLAIN
     cost = per_call(PLAIN[kind](*shape))
     return {
         "time": f"{clock(elapsed)} on the clock",
-        "worker time": ", ".join(
-            f"{clock(sum(d.attrs[key] for d in data.values()))} {what}"
-            for key, what in parts.items()
-        ),
+        "worker time": f"{training} training, {metrics} metrics",
         "engine": ", ".join(sorted({str(d.attrs["engine"]) for d in data.values()})),
         "ticks of all lanes": f"{ticks:.3g}",
         "the authors' way": f"{clock(ticks * cost)}: {1e6 * cost:.3g} us per tick, measured here "
@@ -147,14 +139,17 @@ def times(module: ModuleType, data: dict[str, xr.Dataset], elapsed: float) -> di
 
 
 def facts(own: dict[str, Any], elapsed: dict[str, float]) -> dict[str, str]:
-    bars = [elapsed.get(name, 0.0) for name in ("fig2_bas", "fig3") if name in own]
+    """What the page says of the whole run."""
     known = {
         "time for everything": clock(elapsed["all"]),
         "time per figure": ", ".join(f"{name} {clock(elapsed.get(name, 0.0))}" for name in own),
         "machine": hardware(),
         "versions": ", ".join(f"{k} {v}" for k, v in (stack() | versions()).items()),
     }
-    return known | ({"time for Fig. 2 B/D and Fig. 3": clock(sum(bars))} if len(bars) == 2 else {})
+    if {"fig2_bas", "fig3"} <= own.keys():
+        bars = elapsed.get("fig2_bas", 0.0) + elapsed.get("fig3", 0.0)
+        known["time for Fig. 2 B/D and Fig. 3"] = clock(bars)
+    return known
 
 
 def _elapsed(folder: RunFolder) -> dict[str, float]:

@@ -1,5 +1,6 @@
-"""One progress display for a whole run: figure, chunk, rate and time left; a line per milestone
-where there is no terminal.
+"""One progress display for a whole run: figure, chunk, rate and time left.
+
+Where there is no terminal, a line for each chunk that finishes.
 """
 
 import sys
@@ -12,8 +13,11 @@ from .machine import clock
 
 
 class Display:
-    """`watch` is what `execute` calls. `elapsed` shares the wall clock out among the figures whose
-    chunks are running.
+    """`watch` is what `execute` calls.
+
+    `figures` says which figure a sweep belongs to (both by name), `finished` names the chunks of
+    earlier runs. The wall clock is shared out among the figures whose chunks are running, and added
+    to their seconds in `elapsed`.
     """
 
     def __init__(
@@ -23,7 +27,7 @@ class Display:
         finished: list[str],
         elapsed: dict[str, float],
     ):
-        self.figures, self.elapsed = figures, elapsed  # figures: sweep name -> figure
+        self.figures, self.elapsed = figures, elapsed
         self.chunks = {chunk.name: chunk for chunk in chunks}
         self.finished = set(finished)
         self.begun = self.last = time.monotonic()
@@ -46,23 +50,22 @@ class Display:
 
     @property
     def total(self) -> float:
+        """The cost of all chunks."""
         return sum(map(self._cost, self.chunks.values()))
 
     def figure(self, chunk: str) -> str:
+        """The figure that a chunk is for."""
         return self.figures[self.chunks[chunk].sweep.name]
 
     def watch(self, running: dict[str, int], finished: str | None) -> None:
-        now, running = (
-            time.monotonic(),
-            {name: ticks for name, ticks in running.items() if name in self.chunks},
-        )
-        busy = (
-            list(running) or [name for name in self.chunks if name not in self.finished][:1]
-        )  # starting or compiling: the next in line
-        for name in busy:
-            self.elapsed[self.figure(name)] = self.elapsed.get(self.figure(name), 0.0) + (
-                now - self.last
-            ) / len(busy)
+        """Show progress: ticks done by each running chunk, and the chunk that has just finished."""
+        now = time.monotonic()
+        running = {name: ticks for name, ticks in running.items() if name in self.chunks}
+        # where none has reported yet, the next in line is starting or compiling
+        waiting = [name for name in self.chunks if name not in self.finished]
+        busy = list(running) or waiting[:1]
+        for figure in map(self.figure, busy):
+            self.elapsed[figure] = self.elapsed.get(figure, 0.0) + (now - self.last) / len(busy)
         self.last = now
         if finished:
             self.finished.add(finished)
@@ -72,31 +75,30 @@ class Display:
             if name not in self.finished
         }
         parts |= dict.fromkeys(self.finished, 1.0)
-        done, ticks = (
-            sum(share * f(self.chunks[n]) for n, share in parts.items())
-            for f in (self._cost, lambda c: c.work)
-        )
+        done = sum(share * self._cost(self.chunks[name]) for name, share in parts.items())
+        ticks = sum(share * self.chunks[name].work for name, share in parts.items())
         if self.first is None:
             self.first = done
-        rate = (done - self.first) / max(now - self.begun, 1e-9)
+        seconds = max(now - self.begun, 1e-9)
+        rate = (done - self.first) / seconds
         left = clock((self.total - done) / rate) if rate > 0 else "?"
-        names = sorted({self.figure(name) for name in busy}) or ["done"]
-        text = f"{'+'.join(names)}  chunk {len(self.finished)}/{len(self.chunks)}"
         if self.bar:
-            speed = f"{ticks / max(now - self.begun, 1e-9) / 1e6:.2f} M ticks/s"
+            names = sorted(set(map(self.figure, busy))) or ["done"]
+            text = f"{'+'.join(names)}  chunk {len(self.finished)}/{len(self.chunks)}"
+            speed = f"{ticks / seconds / 1e6:.2f} M ticks/s"
             self.bar.update(self.task, completed=done, description=text, rate=speed, left=left)
         elif finished:
-            figure = self.figure(finished)
-            mine = [name for name in self.chunks if self.figure(name) == figure]
-            have = sum(name in self.finished for name in mine)
-            whole = (
-                f"{len(self.finished)}/{len(self.chunks)} in all, {clock(now - self.begun)} gone, "
-                f"about {left} left"
-            )
-            say(f"{figure}: chunk {have}/{len(mine)}  ({whole})")
+            self._milestone(self.figure(finished), f"{clock(now - self.begun)} gone", left)
+
+    def _milestone(self, figure: str, gone: str, left: str) -> None:
+        mine = [name for name in self.chunks if self.figure(name) == figure]
+        have = sum(name in self.finished for name in mine)
+        whole = f"{len(self.finished)}/{len(self.chunks)} in all, {gone}, about {left} left"
+        say(f"{figure}: chunk {have}/{len(mine)}  ({whole})")
 
 
 def say(text: str) -> None:
+    """A line on standard error, at once."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -1,6 +1,4 @@
-"""The files of a figure: PNG, SVG and PDF pictures, what is drawn as CSV, what was recorded as
-netCDF.
-"""
+"""The files of a figure: pictures (PNG, SVG, PDF), data drawn (CSV), data recorded (netCDF)."""
 
 import json
 from io import BytesIO
@@ -18,36 +16,33 @@ from .panels import figure_of, table
 
 LIGHT = {"svg.hashsalt": "flexphase", "svg.fonttype": "path"}
 INK, GROUND = "#e4e8ec", "#14181c"
-DARK = (
-    LIGHT
-    | {"figure.facecolor": GROUND, "axes.facecolor": GROUND, "savefig.facecolor": GROUND}
-    | dict.fromkeys(
-        [
-            "text.color",
-            "axes.labelcolor",
-            "axes.edgecolor",
-            "axes.titlecolor",
-            "xtick.color",
-            "ytick.color",
-        ],
-        INK,
-    )
-)
+DARK = LIGHT | {
+    "figure.facecolor": GROUND,
+    "axes.facecolor": GROUND,
+    "savefig.facecolor": GROUND,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "axes.titlecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
 UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
 def picture(findings: Findings, kind: str, style: dict[str, Any]) -> bytes:
+    """The figure as a file of this kind ("png", "svg", "pdf"), in the style LIGHT or DARK."""
     import matplotlib
 
     buffer = BytesIO()
     with matplotlib.rc_context(style):  # type: ignore[arg-type]
-        figure_of(findings.panels, findings.columns).savefig(
-            buffer, format=kind, dpi=150, metadata=UNDATED.get(kind)
-        )
+        figure = figure_of(findings.panels, findings.columns)
+        figure.savefig(buffer, format=kind, dpi=150, metadata=UNDATED.get(kind))
     return buffer.getvalue()
 
 
 def pictures(name: str, findings: Findings, folder: RunFolder) -> dict[str, Path]:
+    """Write NAME.png, NAME.svg and NAME.pdf; returns their paths by kind."""
     return {
         kind.upper(): folder.write(f"{name}.{kind}", picture(findings, kind, LIGHT))
         for kind in ("png", "svg", "pdf")
@@ -55,25 +50,26 @@ def pictures(name: str, findings: Findings, folder: RunFolder) -> dict[str, Path
 
 
 def drawn(name: str, findings: Findings, folder: RunFolder) -> Path:
+    """Write NAME.csv: every point that is drawn."""
     return folder.write(f"{name}.csv", table(findings.panels).to_csv(index=False))
 
 
 def recorded(name: str, findings: Findings, data: dict[str, xr.Dataset], folder: RunFolder) -> Path:
-    """Every curve of every lane where there was a sweep, else what is drawn."""
+    """Write NAME.nc: every curve of every lane where there was a sweep, else what is drawn.
+
+    The first dataset is the file itself, others are groups in it; all carry the claims as JSON.
+    """
     datasets = {
         key: d.drop_vars([v for v in d if str(v).startswith("params")]) for key, d in data.items()
     }
     datasets = datasets or {name: xr.Dataset.from_dataframe(_indexed(table(findings.panels)))}
     claims = {"claims": json.dumps([c._asdict() for c in findings.claims])}
     with replacing(folder.path / f"{name}.nc") as part:
-        for i, (key, dataset) in enumerate(
-            datasets.items()
-        ):  # the first as the file itself, others as groups in it
+        for i, (key, dataset) in enumerate(datasets.items()):
             encoding = {str(v): {"zlib": True} for v in dataset if dataset[v].dtype.kind in "fi"}
             where: Any = {"group": key, "mode": "a"} if i else {"mode": "w"}
-            dataset.assign_attrs(claims).to_netcdf(
-                part, engine="h5netcdf", encoding=encoding, **where
-            )
+            how: Any = {"engine": "h5netcdf", "encoding": encoding, **where}
+            dataset.assign_attrs(claims).to_netcdf(part, **how)
     return folder.path / f"{name}.nc"
 
 

@@ -1,4 +1,4 @@
-"""Where a run was made, and what it would have cost the authors' way."""
+"""Where a run was made, and what it would have cost as a plain loop, as the authors have it."""
 
 import itertools
 import os
@@ -13,33 +13,29 @@ from ..machine import cores
 
 
 def clock(seconds: float) -> str:
-    """Seconds in words."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    if seconds < 3600:
-        return f"{seconds / 60:.1f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
+    """Seconds in words: "3.2 s", "4.5 min", "1.2 h", "2.0 days"."""
+    for unit, name, below in ((1, "s", 60), (60, "min", 3600), (3600, "h", 48 * 3600)):
+        if seconds < below:
+            return f"{seconds / unit:.1f} {name}"
+    return f"{seconds / 86400:.1f} days"
 
 
 def hardware() -> str:
-    name = platform.processor() or platform.machine()
+    """Processor, cores, memory and system of this machine in words, as far as the system says."""
+    name, memory = platform.processor() or platform.machine(), ""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next(
-            (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
-            name,
-        )
-        memory = (
-            f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB of "
-            "memory"
-        )
+        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        name = models[0] if models else name
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        memory = f", {size / 2**30:.0f} GiB of memory"
     except (OSError, ValueError):
-        memory = ""
+        pass
     return f"{name}, {cores()} cores{memory}, {platform.system()}"
 
 
 def per_call(step: Callable[[], None], seconds: float = 0.5) -> float:
-    """Mean time of a call, over about so many seconds, after a tenth of that to warm up."""
+    """Mean seconds of a call, measured for about `seconds` after a tenth of that to warm up."""
     for budget in (0.1 * seconds, seconds):
         began, calls = time.perf_counter(), 0
         while (spent := time.perf_counter() - began) < budget:
@@ -65,8 +61,8 @@ def numpy_rbm(visible: int, hidden: int) -> Callable[[], None]:
 
 
 def numpy_forward_forward(*sizes: int) -> Callable[[], None]:
-    """One tick of Forward-Forward with Adam in plain NumPy, one lane: a pass through all layers and
-    an update of each.
+    """One tick of Forward-Forward with Adam in plain NumPy, one lane: a pass, and an update of each
+    layer.
     """
     rng = np.random.default_rng(0)
     W = [rng.standard_normal(shape) / shape[0] ** 0.5 for shape in itertools.pairwise(sizes)]
@@ -87,4 +83,5 @@ def numpy_forward_forward(*sizes: int) -> Callable[[], None]:
     return tick
 
 
+#: The plain loops by name: called with the sizes of a network, each returns its tick.
 PLAIN = {"rbm": numpy_rbm, "forward-forward": numpy_forward_forward}

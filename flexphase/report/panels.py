@@ -1,5 +1,6 @@
-"""A figure is a list of panels, a panel a list of series: drawn once by matplotlib, once by the
-page's script, written once as CSV.
+"""A figure is a list of panels, a panel a list of series.
+
+They are drawn once by matplotlib and once by the page's script, and written once as CSV.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,9 @@ LINES = ("-", "--", ":", "-.")
 
 
 class Series(NamedTuple):
-    name: str
+    """One curve of a panel."""
+
+    name: str  # in the legend; none if empty
     x: Any
     y: Any  # mean over seeds
     sd: Any = None
@@ -27,8 +30,10 @@ class Series(NamedTuple):
 
 
 class Panel(NamedTuple):
+    """Axes with their series, or with pictures."""
+
     title: str
-    x: str
+    x: str  # label of the axis
     y: str
     series: Sequence[Series]
     logx: bool = False
@@ -41,13 +46,13 @@ class Panel(NamedTuple):
 def curve(
     name: str, dataset: xr.Dataset, clock: str, metric: str, scale: float = 1.0, **style: Any
 ) -> Series:
-    """One cell's metric over a clock: mean and sd over seeds."""
+    """One cell's metric over a clock: mean and sd over seeds, both times `scale`."""
     mean, sd = over_seeds(dataset[metric] * scale)
     return Series(name, dataset[clock].mean("seed").values, mean, sd, **style)
 
 
 def star(series: Series, x: float) -> Series:
-    """Marked with a star at x."""
+    """The same series, marked with a star at x."""
     return series._replace(star=(float(x), float(np.interp(x, series.x, series.y))))
 
 
@@ -65,26 +70,20 @@ def points(name: str, x: Sequence[float], values: Sequence[Any], **style: Any) -
 
 
 def table(panels: Sequence[Panel]) -> pd.DataFrame:
-    """All that is drawn, tidy: panel, series, x, mean, sd."""
-    rows = [
-        pd.DataFrame(
-            {
-                "panel": p.title,
-                "series": s.name,
-                "x": s.x,
-                "mean": s.y,
-                "sd": np.nan if s.sd is None else s.sd,
-            }
-        ).astype({"x": float})
-        for p in panels
-        for s in p.series
-    ]
+    """All that is drawn, a row for each point: panel, series, x, mean, sd."""
+    rows = []
+    for panel in panels:
+        for s in panel.series:
+            columns = {"x": s.x, "mean": s.y, "sd": np.nan if s.sd is None else s.sd}
+            frame = pd.DataFrame({"panel": panel.title, "series": s.name} | columns)
+            rows.append(frame.astype({"x": float}))
     return pd.concat(rows, ignore_index=True)
 
 
 def figure_of(panels: Sequence[Panel], columns: int) -> Any:
-    """All panels as one matplotlib figure; colours of text and ground come from the rc parameters
-    of the moment.
+    """All panels as one matplotlib figure, row by row.
+
+    Colours of text and ground come from matplotlib's present rc parameters.
     """
     from matplotlib.figure import Figure
 
@@ -99,41 +98,21 @@ def figure_of(panels: Sequence[Panel], columns: int) -> Any:
 
 
 def ink(colour: int) -> str:
-    """The last colour of the palette is that of text: black on white, and not on black."""
+    """A colour of the palette; the last one is that of text: black on white, light on dark."""
     from matplotlib import rcParams
 
     return rcParams["text.color"] if colour == len(PALETTE) - 1 else PALETTE[colour]
 
 
 def panel_on(ax: Any, panel: Panel) -> None:
+    """Draw a panel on matplotlib axes."""
     if panel.samples is not None:
         class_pictures(panel.samples, ax).set_title(panel.title)
         return
     for low, high in panel.shade:
         ax.axvspan(low, high, color="#888888", alpha=0.25, linewidth=0)
-    for s in panel.series:
-        style = {
-            "color": ink(s.colour),
-            "linestyle": LINES[s.line],
-            "label": s.name or None,
-            "linewidth": 1.4,
-        }
-        if s.kind == "points":
-            ax.errorbar(s.x, s.y, s.sd, marker="o", markersize=3.5, capsize=2.5, **style)
-        elif s.kind == "steps":
-            ax.step(s.x, s.y, where="post", **style)
-        else:
-            ax.plot(s.x, s.y, **style)
-            if s.sd is not None and np.isfinite(s.sd).any():
-                ax.fill_between(
-                    s.x, s.y - s.sd, s.y + s.sd, color=ink(s.colour), alpha=0.2, linewidth=0
-                )
-        if s.star:
-            ax.plot(
-                *s.star, "*", color=ink(s.colour), markersize=13, markeredgecolor=ax.get_facecolor()
-            )
-        if s.at is not None:
-            ax.axvline(s.at, color=ink(s.colour), linestyle=":", linewidth=1)
+    for series in panel.series:
+        series_on(ax, series)
     ax.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
     ax.set_xscale("log" if panel.logx else "linear")
     ax.set_yscale("log" if panel.logy else "linear")
@@ -143,3 +122,26 @@ def panel_on(ax: Any, panel: Panel) -> None:
     ax.grid(alpha=0.25)
     if ax.get_legend_handles_labels()[1]:
         ax.legend(frameon=False, fontsize=8)
+
+
+def series_on(ax: Any, s: Series) -> None:
+    """Draw one series on matplotlib axes, with its star and its dotted line."""
+    colour = ink(s.colour)
+    style = {
+        "color": colour,
+        "linestyle": LINES[s.line],
+        "label": s.name or None,
+        "linewidth": 1.4,
+    }
+    if s.kind == "points":
+        ax.errorbar(s.x, s.y, s.sd, marker="o", markersize=3.5, capsize=2.5, **style)
+    elif s.kind == "steps":
+        ax.step(s.x, s.y, where="post", **style)
+    else:
+        ax.plot(s.x, s.y, **style)
+        if s.sd is not None and np.isfinite(s.sd).any():
+            ax.fill_between(s.x, s.y - s.sd, s.y + s.sd, color=colour, alpha=0.2, linewidth=0)
+    if s.star:
+        ax.plot(*s.star, "*", color=colour, markersize=13, markeredgecolor=ax.get_facecolor())
+    if s.at is not None:
+        ax.axvline(s.at, color=colour, linestyle=":", linewidth=1)

@@ -1,6 +1,4 @@
-"""Many settings x seeds, cut into chunks of lanes that run on an executor and stream into a run
-folder.
-"""
+"""Many settings x seeds: chunks of lanes that run on an executor, and their records in a folder."""
 
 from .cells import Sweep, best, cells, learning_rates, matching
 from .executors import Dask, Local

@@ -1,5 +1,6 @@
-"""A sweep is a list of cells; cells that differ in real numbers only become lanes, and lanes are
-cut into chunks.
+"""A sweep is a list of cells, each the settings of one run.
+
+Cells that differ in real numbers only become lanes, and lanes are cut into chunks.
 """
 
 import itertools
@@ -15,8 +16,7 @@ Cell = dict[str, Any]
 
 
 class Sweep(NamedTuple):
-    """What to train, in words and numbers alone, so that it can cross process boundaries and be
-    compared.
+    """What to train, as words and numbers alone, so that it can be sent and compared.
 
     `build` and `metrics` name functions as "module:function": build(**cell) gives the Run of a
     cell, metrics(**cell) what to record. A cell's `ticks` is its length of training and is not
@@ -31,11 +31,10 @@ class Sweep(NamedTuple):
     seed: int = 0
     records: int = 50
     engine: str = "auto"
-    lanes: int = (
-        40  # at most so many in a chunk; part of the plan, never derived from the number of workers
-    )
-    keep_params: bool = False
-    cost: float = 1.0  # of a tick, roughly, beside other sweeps: for the time left only
+    lanes: int = 40  # at most so many in a chunk, however many workers there are
+    keep_params: bool = False  # of the trained lanes, in the record
+    average: float | None = None  # slow weights from this fraction of training on
+    cost: float = 1.0  # relative cost per tick; used for the time estimate only
 
 
 class Chunk(NamedTuple):
@@ -49,6 +48,7 @@ class Chunk(NamedTuple):
 
     @property
     def name(self) -> str:
+        """The name of its files."""
         return f"{self.sweep.name}-{self.number:03d}"
 
     @property
@@ -72,13 +72,12 @@ class Chunk(NamedTuple):
 
 
 def cells(**axes: Any) -> list[Cell]:
-    """Every combination: `cells(rule=["isd", "aol"], b=[0.2, 0.5], T=100)`; a value that is no list
-    is fixed.
+    """Every combination of the values; one that is no list, tuple or array is the same in all.
+
+    `cells(rule=["isd", "aol"], b=[0.2, 0.5], T=100)` gives 4 cells.
     """
-    lists = {
-        name: list(values) if isinstance(values, (list, tuple, np.ndarray)) else [values]
-        for name, values in axes.items()
-    }
+    several = (list, tuple, np.ndarray)
+    lists = {name: list(v) if isinstance(v, several) else [v] for name, v in axes.items()}
     if empty := [name for name, values in lists.items() if not values]:
         raise ValueError(
             f"the axis {empty[0]!r} of the sweep is empty; give it at least one value."
@@ -91,15 +90,16 @@ def cells(**axes: Any) -> list[Cell]:
 
 
 def _even(n: int, most: int) -> Iterator[range]:
-    """n things in as few pieces of at most `most` as will do, of nearly equal size."""
+    """n things in as few pieces as possible, of at most `most` and of nearly equal size."""
     pieces = -(-n // most)
     edges = [round(i * n / pieces) for i in range(pieces + 1)]
     yield from (range(a, b) for a, b in itertools.pairwise(edges))
 
 
 def chunks(sweep: Sweep) -> list[Chunk]:
-    """Floats are numbers that lanes may differ in; everything else (words, whole numbers, ticks)
-    splits.
+    """The sweep in chunks of at most `sweep.lanes` lanes.
+
+    Lanes of a chunk may differ in floats; everything else (words, whole numbers, ticks) splits.
     """
     groups: dict[str, list[int]] = {}
     for i, cell in enumerate(sweep.cells):
@@ -115,7 +115,7 @@ def chunks(sweep: Sweep) -> list[Chunk]:
 
 
 def matching(dataset: xr.Dataset, **values: Any) -> xr.Dataset:
-    """The cells with these settings."""
+    """The cells with these settings: `matching(data, name="isd", b=0.5)`."""
     mask = np.ones(dataset.sizes["cell"], bool)
     for name, value in values.items():
         mask &= dataset[name].values == value
@@ -132,8 +132,9 @@ def learning_rates(low: float, high: float, n: int = 10) -> list[float]:
 
 
 def best(dataset: xr.Dataset, error: str) -> xr.Dataset:
-    """The cell with the lowest end-of-training `error`, mean over seeds (the paper's line search);
-    a diverged lane rules its cell out.
+    """The cell with the lowest final `error`, mean over seeds (the paper's line search).
+
+    A diverged lane rules its cell out.
     """
     final = Record(dataset).final(error).mean("seed", skipna=False).values
     if not np.isfinite(final).any():

@@ -1,5 +1,6 @@
-"""Who runs the chunks: local processes, or a Dask cluster. Both rerun the chunks of a worker that
-dies.
+"""Executors run chunks: on local processes, or on a Dask cluster.
+
+Both run the chunk of a worker that dies again.
 """
 
 import asyncio
@@ -16,22 +17,28 @@ from typing import Any, Protocol
 from ..machine import cores
 
 PATIENCE = 0.25  # seconds between looks at progress
-CRASHES = 3  # a chunk that took so many workers with it is given up
+CRASHES = 3  # crashes before a chunk is given up
 
 
 class Executor(Protocol):
+    """Runs tasks, each a chunk as JSON."""
+
     def run(self, tasks: Sequence[str]) -> Iterator[str | None]:
-        """The name of each chunk as it finishes, and None now and then in between; an error of a
-        chunk is raised.
+        """Yield the name of each chunk as it finishes, and None now and then in between.
+
+        An error of a chunk is raised.
         """
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Give back what the executor holds."""
+        ...
 
 
 class Local:
-    """Processes of this machine; each gets its share of the cores for the threads of a compiled
-    engine.
+    """Processes of this machine, `workers` at most (default: one per core).
+
+    Each gets its share of the cores for the threads of a compiled engine.
     """
 
     def __init__(self, workers: int | None = None):
@@ -51,6 +58,7 @@ class Local:
         )
 
     def run(self, tasks: Sequence[str]) -> Iterator[str | None]:
+        """See `Executor`."""
         todo, crashes = list(reversed(tasks)), dict.fromkeys(tasks, 0)
         workers = min(self.most, len(tasks))
         selector, busy = selectors.DefaultSelector(), {}
@@ -86,10 +94,9 @@ class Local:
                         selector.unregister(process.stdout)
                         self._reap(process)
                         if crashes[task] == CRASHES:
-                            raise ChunkError(
-                                f"a worker died {CRASHES} times at {json.loads(task)['name']}; is "
-                                "there enough memory?"
-                            )
+                            name = json.loads(task)["name"]
+                            reason = f"a worker died {CRASHES} times at {name}"
+                            raise ChunkError(f"{reason}; is there enough memory?")
                         todo.append(task)
                         start()
                 yield None
@@ -111,14 +118,17 @@ class Local:
 
 
 class ChunkError(ValueError):
-    """A chunk could not be finished."""
+    """A chunk could not be finished; the sentence says why, and how to go on."""
 
     def __init__(self, reason: str):
         super().__init__(f"{reason.rstrip('.')} (what was done is kept: --resume goes on from it).")
 
 
 class Dask:
-    """A Dask cluster whose workers see the run folder under the same path."""
+    """A Dask cluster whose workers see the run folder under the same path.
+
+    `address` is that of its scheduler, such as tcp://host:8786; `timeout` in seconds.
+    """
 
     def __init__(self, address: str, timeout: float = 5.0):
         try:
@@ -134,6 +144,7 @@ class Dask:
             raise ValueError(f"no Dask scheduler answers at {address} ({_line(error)}).") from None
 
     def run(self, tasks: Sequence[str]) -> Iterator[str | None]:
+        """See `Executor`."""
         from .work import work
 
         token = json.loads(tasks[0])["folder"] if tasks else ""
@@ -158,12 +169,14 @@ class Dask:
                 future.cancel()
 
     def close(self) -> None:
+        """Leave the cluster, which goes on."""
         self.client.close()
 
 
 async def _knock(address: str, timeout: float) -> None:
-    """Does a scheduler answer? A client of its own would wait for ever at a port where something
-    listens and says nothing.
+    """Raise unless a scheduler answers.
+
+    A client of Dask would wait for ever at a port where something listens and never answers.
     """
     from distributed.comm.core import connect
 

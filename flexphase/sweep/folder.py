@@ -15,19 +15,22 @@ PLAN = "run.json"
 
 
 def digest(config: Any) -> str:
+    """A hash of a configuration that JSON can hold."""
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
 
 
 def stack() -> dict[str, str]:
     """The versions that decide the bits of a result."""
-    return {"flexphase": __version__} | {
-        name: metadata.version(name) for name in ("jax", "jaxlib", "numpy")
-    }
+    others = {name: metadata.version(name) for name in ("jax", "jaxlib", "numpy")}
+    return {"flexphase": __version__} | others
 
 
 class RunFolder:
-    """`with RunFolder(path, config, resume) as folder:` refuses another configuration, another
-    version and a second process.
+    """A folder for the files of one run: `with RunFolder(path, config, resume) as folder:`.
+
+    `config` is what the run consists of, as JSON can hold it. Entering makes the folder, or with
+    `resume` goes on in it; another configuration, another version and a second process are refused
+    with a ValueError.
     """
 
     def __init__(self, path: str | Path, config: dict[str, Any], resume: bool = False):
@@ -62,25 +65,18 @@ class RunFolder:
                 f"another process is working in {self.path}; wait for it or choose another folder."
             ) from None
         if not (self.path / PLAN).exists():
-            self.write(
-                PLAN,
-                json.dumps(
-                    {"versions": stack(), "digest": digest(self.config), "config": self.config},
-                    indent=1,
-                ),
-            )
+            plan = {"versions": stack(), "digest": digest(self.config), "config": self.config}
+            self.write(PLAN, json.dumps(plan, indent=1))
 
     def _refuse_unless_ours(self) -> None:
-        """Reads only; an empty folder, or one whose run was killed before its plan was written, is
-        free.
+        """Look at a folder that exists, and change nothing.
+
+        An empty one is free, and so is one whose run was killed before its plan was written.
         """
         if not self.path.is_dir():
             raise ValueError(f"{self.path} is not a folder; choose another name for the run.")
-        left = [
-            p.name
-            for p in self.path.iterdir()
-            if p.name != ".lock" and not p.name.endswith(".part")
-        ]
+        names = {path.name for path in self.path.iterdir()} - {".lock"}
+        left = [name for name in names if not name.endswith(".part")]
         if not left:
             return
         if PLAN not in left:
@@ -89,29 +85,30 @@ class RunFolder:
             )
         if not self.resume:
             raise ValueError(
-                f"{self.path} already holds a run; go on with it (--resume) or choose another "
-                "folder."
+                f"{self.path} already holds a run; "
+                "go on with it (--resume) or choose another folder."
             )
         try:
             plan = json.loads((self.path / PLAN).read_text())
             kept, versions = plan["digest"], dict(plan["versions"])
         except (ValueError, KeyError, TypeError):
             raise ValueError(f"{self.path / PLAN} is damaged; choose another folder.") from None
-        if differ := [
+        differ = [
             f"{k} {versions.get(k)} (here {v})" for k, v in stack().items() if versions.get(k) != v
-        ]:
+        ]
+        if differ:
             raise ValueError(
-                f"{self.path} was made by another version: {', '.join(differ)}; choose another "
-                "folder."
+                f"{self.path} was made by another version: {', '.join(differ)}; "
+                "choose another folder."
             )
         if kept != digest(self.config):
             raise ValueError(
-                f"{self.path} belongs to another configuration; resume with the command that began "
-                "it, or choose another folder."
+                f"{self.path} belongs to another configuration; "
+                "resume with the command that began it, or choose another folder."
             )
 
     def write(self, name: str, data: str | bytes) -> Path:
-        """A file of the folder, whole or not at all."""
+        """Write a file of the folder, whole or not at all; returns its path."""
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as part, open(part, "wb") as file:

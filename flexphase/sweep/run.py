@@ -12,22 +12,26 @@ from .cells import Chunk, Sweep, chunks
 from .executors import Executor
 from .folder import RunFolder
 
+#: Called with {chunk: ticks done} of the running chunks, and the chunk that has just finished.
 Watch = Callable[[dict[str, int], str | None], None]
 
 
 def place(folder: RunFolder) -> Path:
+    """Where the chunks of a run are kept."""
     return folder.path / "chunks"
 
 
 def done(folder: RunFolder, chunk: Chunk) -> bool:
+    """Has the chunk been finished, in this run or an earlier one?"""
     return (place(folder) / f"{chunk.name}.nc").exists()
 
 
 def execute(
     sweeps: Sequence[Sweep], folder: RunFolder, executor: Executor, watch: Watch | None = None
 ) -> None:
-    """Run every chunk that has no record yet. `watch` is told the ticks that each running chunk has
-    done, and which has just finished.
+    """Run every chunk of the sweeps that has no record in the folder yet.
+
+    `watch(running, finished)` is called now and then: see `Watch`.
     """
     place(folder).mkdir(exist_ok=True)
     every = [chunk for sweep in sweeps for chunk in chunks(sweep)]
@@ -35,10 +39,7 @@ def execute(
         raise ValueError("two sweeps of one run have the same name.")
     todo = [chunk for chunk in every if not done(folder, chunk)]
     tasks = [json.dumps(chunk.task() | {"folder": str(place(folder).resolve())}) for chunk in todo]
-    for pattern in (
-        ".*.part",
-        "*.ticks",
-    ):  # of a run that was killed: the lock says that it is over
+    for pattern in (".*.part", "*.ticks"):  # left by a run that was killed: the lock says so
         for stale in place(folder).glob(pattern):
             stale.unlink(missing_ok=True)
     if not tasks:
@@ -56,8 +57,9 @@ def _ticks(path: Path) -> int:
 
 
 def collect(sweep: Sweep, folder: RunFolder) -> xr.Dataset:
-    """All chunks of a sweep: dimensions cell, seed and record, with the settings of each cell as
-    coordinates.
+    """All chunks of a finished sweep as one dataset.
+
+    Its dimensions are cell, seed and record; the settings of each cell are coordinates.
     """
     parts: dict[int, list[Any]] = {}
     times = {"seconds": 0.0, "metric_seconds": 0.0}
@@ -76,8 +78,6 @@ def collect(sweep: Sweep, folder: RunFolder) -> xr.Dataset:
         if name != "ticks"
     }
     whole = whole.assign_coords(settings)
-    whole.attrs = {
-        "sweep": json.dumps(sweep._asdict()),
-        "engine": ", ".join(sorted(engines)),
-    } | times
+    about = {"sweep": json.dumps(sweep._asdict()), "engine": ", ".join(sorted(engines))}
+    whole.attrs = about | times
     return whole

@@ -1,6 +1,4 @@
-"""What a worker does: one chunk, from its checkpoint if there is one, to a record that appears
-whole or not at all.
-"""
+"""What a worker does: train one chunk, from its checkpoint if there is one, and save its record."""
 
 import contextlib
 import importlib
@@ -19,7 +17,7 @@ EVERY = 0.25  # seconds between notes of progress
 
 
 def function(name: str) -> Callable[..., Any]:
-    """The function "module:function"; nothing but names ever crosses a process boundary."""
+    """The function that "module:function" names; functions are never sent between processes."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} does not name a function; write it as package.module:function.")
     module, _, attribute = name.partition(":")
@@ -27,7 +25,7 @@ def function(name: str) -> Callable[..., Any]:
 
 
 def note(path: Path) -> Callable[[int, int, dict[str, float]], None]:
-    """Progress as a small file beside the chunk, for whoever watches the folder."""
+    """A `progress` for train that writes the ticks done to a small file, for `execute` to read."""
     last = 0.0
 
     def progress(done: int, total: int, latest: dict[str, float]) -> None:
@@ -41,8 +39,9 @@ def note(path: Path) -> Callable[[int, int, dict[str, float]], None]:
 
 
 def work(task: str) -> str:
-    """Run the chunk that `task` (JSON: the chunk and its folder) describes; a finished one is left
-    alone.
+    """Run the chunk that `task` describes (JSON: `Chunk.task()` and its folder); returns its name.
+
+    The record appears whole or not at all; a chunk that has one is left alone.
     """
     chunk = json.loads(task)
     sweep, folder, name = chunk["sweep"], Path(chunk["folder"]), chunk["name"]
@@ -57,17 +56,17 @@ def work(task: str) -> str:
             seed=chunk["seed"],
             metrics=metrics(**settings[0]),
             records=sweep["records"],
+            average=sweep["average"],
             engine=sweep["engine"],
             progress=note(ticks),
             checkpoint=kept,
         )
         if record.attrs["interrupted"]:
             raise KeyboardInterrupt
-        if not sweep["keep_params"]:
-            record = Record(
-                record.dataset.drop_vars([v for v in record.dataset if str(v).startswith("params")])
-            )
-        record.save(target)
+        # The run itself is in the plan of the folder; parameters only where they are wanted.
+        params = () if sweep["keep_params"] else ("params", "averaged.params")
+        surplus = [v for v in record.dataset if str(v).startswith(("swept.", "data.", *params))]
+        Record(record.dataset.drop_vars(surplus)).save(target)
     for path in (kept, ticks):
         with contextlib.suppress(FileNotFoundError):
             path.unlink()

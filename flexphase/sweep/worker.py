@@ -1,8 +1,7 @@
-"""A local worker process: `python -m flexphase.sweep.worker` reads tasks as JSON lines and answers
-with JSON lines.
+"""A local worker process: `python -m flexphase.sweep.worker`.
 
-No pickle crosses, no `__main__` is imported again, and when the parent dies the end of standard
-input ends the worker.
+It reads tasks as JSON lines and answers with JSON lines: {"done": name} or {"error": sentence}.
+Nothing is pickled, and when the parent dies the end of standard input ends the worker.
 """
 
 import json
@@ -16,12 +15,20 @@ from .. import exact_lanes
 
 
 def listen(tasks: "queue.Queue[str]") -> None:
+    """Put the lines of standard input into the queue; end the process where they end."""
     for line in sys.stdin:
         tasks.put(line)
-    os._exit(1)  # the parent is gone or has closed the pipe: leave the rest to whoever resumes
+    os._exit(1)  # the parent is gone or has closed the pipe: `--resume` does the rest
+
+
+def sentence(error: Exception) -> str:
+    """An error as one sentence: ValueError and OSError are advice already, others are named."""
+    advice = isinstance(error, (ValueError, OSError))
+    return str(error) if advice else f"{type(error).__name__}: {error}"
 
 
 def main() -> None:
+    """Work until standard input ends."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever libraries print goes to standard error
     tasks: queue.Queue[str] = queue.Queue()
@@ -36,11 +43,7 @@ def main() -> None:
         except Exception as error:
             if os.environ.get("FLEXPHASE_DEBUG") == "1":
                 traceback.print_exc()
-            answer = {
-                "error": str(error)
-                if isinstance(error, (ValueError, OSError))
-                else f"{type(error).__name__}: {error}"
-            }
+            answer = {"error": sentence(error)}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 

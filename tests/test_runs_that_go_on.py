@@ -1,0 +1,221 @@
+"""Given parameters, early stopping, optimisers with noise, observers and replicas."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import flexphase as fp
+from flexphase import plot
+from flexphase.core import init, tick
+
+ROWS = fp.bars_and_stripes(2)
+
+
+def rbm(hidden=3, rule=None, make=optax.sgd, eta=0.1):
+    process, estimator = rule or fp.aol(0.5, 3)
+    source = fp.Rows(ROWS)
+    return fp.Run(fp.RBM(4, hidden), process, estimator, source, fp.Optimiser(eta, make))
+
+
+@pytest.mark.parametrize("engine", ["native", "jax"])
+@pytest.mark.parametrize("hidden", [3, 300])
+def test_training_starts_from_given_parameters(engine, hidden):
+    """With eta = 0 they come back; from the method's own start they give the run without them."""
+    given = fp.RBM(4, hidden, scale=1.0).init(jax.random.key(5))[0]
+    record = fp.train(rbm(hidden, eta=0.0), ticks=9, seeds=2, params=given, engine=engine)
+    for name, leaf in given._asdict().items():
+        np.testing.assert_array_equal(record.params[name], np.stack([leaf] * 2))
+    own = type(given)(**fp.train(rbm(hidden, eta=0.0), ticks=1, seeds=2, engine=engine).params)
+    one, two = (
+        fp.train(rbm(hidden), ticks=9, seeds=2, params=p, engine=engine) for p in (own, None)
+    )
+    np.testing.assert_array_equal(one.params["W"], two.params["W"])
+
+
+def test_parameters_of_a_record_go_on():
+    first = fp.train(rbm(), ticks=9, seeds=2, records=1)
+    method = first.method()
+    like = method.init(jax.random.key(0))[0]
+    params = type(like)(**first.params)
+    again = fp.train(rbm(eta=0.0), ticks=3, seeds=2, params=params)
+    np.testing.assert_array_equal(again.params["W"], first.params["W"])
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        (np.zeros(3), "must have the form that RBM.init gives"),
+        (fp.RBM(4, 2).init(jax.random.key(0))[0], r"shape \(4, 2\); it must be \(4, 3\)"),
+        (
+            jax.tree.map(lambda a: a * np.nan, fp.RBM(4, 3).init(jax.random.key(0))[0]),
+            "finite numbers",
+        ),
+    ],
+)
+def test_parameters_that_do_not_fit(params, words):
+    with pytest.raises(ValueError, match=words):
+        fp.train(rbm(), ticks=4, params=params)
+
+
+def test_stopping_early_is_an_argument(tmp_path):
+    seen = []
+
+    def stop(record):
+        seen.append(record["ticks"].values[0].tolist())
+        return record["ticks"].values.max() >= 20
+
+    options = {"ticks": 50, "records": 5, "metrics": {"n": lambda p: p.W.sum()}}
+    record = fp.train(rbm(), stop=stop, checkpoint=tmp_path / "c", **options)
+    assert seen == [[0, 10], [0, 10, 20]] and record["ticks"].values.tolist() == [[0, 10, 20]]
+    assert record.attrs["stopped"] == 1 and record.attrs["interrupted"] == 0
+    whole = fp.train(rbm(), checkpoint=tmp_path / "c", **options)  # goes on
+    np.testing.assert_array_equal(whole["n"], fp.train(rbm(), **options)["n"])
+
+
+@pytest.mark.parametrize("key", [0, jax.random.key(0)], ids=["a seed", "a key"])
+def test_noise_of_an_optimiser_is_independent_between_lanes(key):
+    """With eta = 1 and no gradient the parameters are sums of the noise: over 4,000 numbers the
+    correlation of two seeds is 0 with a standard error of 0.016."""
+
+    def make(eta):
+        return optax.chain(optax.set_to_zero(), optax.add_noise(0.1, 0.0, key), optax.scale(-1.0))
+
+    run = fp.Run(fp.RBM(4, 1000), *fp.isd(0.5, 1), fp.Rows(ROWS), fp.Optimiser(1.0, make))
+    start = fp.train(run._replace(optimiser=fp.Optimiser(0.0)), ticks=1, seeds=3)
+    record = fp.train(run, ticks=4, seeds=3, records=1)
+    moved = (record.params["W"] - start.params["W"]).reshape(3, -1)
+    assert np.std(moved) == pytest.approx(np.sqrt(4 * 0.1), rel=0.05)
+    off = np.corrcoef(moved)[np.triu_indices(3, 1)]
+    assert np.abs(off).max() < 4 * 0.016
+    again = fp.train(run, ticks=4, seeds=3, records=1)
+    np.testing.assert_array_equal(again.params["W"], record.params["W"])
+
+
+def units(state):
+    return {"v": state.z.v, "w": state.params.W[0]}
+
+
+def test_a_trace_is_what_tick_by_tick_would_show():
+    run = rbm(rule=fp.cd(2))
+    record = fp.train(run, ticks=20, seeds=2, observers={"trace": fp.Trace(8, units, start=5)})
+    assert record.attrs["engine"] == "jax"
+    seen = record.observed("trace")
+    state = init(run, jax.random.key(1))
+    for t in range(13):
+        new = tick(run, state)
+        if t >= 5:
+            np.testing.assert_array_equal(seen["v"][1, t - 5], new.z.v)
+            np.testing.assert_allclose(seen["w"][1, t - 5], new.params.W[0], rtol=1e-6)
+            assert seen["sign"][1, t - 5] == new.phase.sign
+            assert bool(seen["learns"][1, t - 5]) == bool(new.updates > state.updates)
+            held = any(np.asarray(leaf).any() for leaf in jax.tree.leaves(new.memory))
+            assert bool(seen["remembers"][1, t - 5]) == held
+        state = new
+
+
+def test_observers_change_nothing_and_are_part_of_the_checkpoint(tmp_path):
+    plain = fp.train(rbm(), ticks=30, records=3, engine="jax")
+    observers = {"trace": fp.Trace(30, units), "phases": fp.PhaseStatistics()}
+
+    def ctrl_c(done, total, latest):
+        if done > 12:
+            raise KeyboardInterrupt
+
+    options = {"ticks": 30, "records": 3, "observers": observers}
+    assert fp.train(rbm(), checkpoint=tmp_path / "c", progress=ctrl_c, **options).attrs[
+        "interrupted"
+    ]
+    resumed, whole = (
+        fp.train(rbm(), checkpoint=tmp_path / "c", **options),
+        fp.train(rbm(), **options),
+    )
+    np.testing.assert_array_equal(whole.params["W"], plain.params["W"])
+    for name, values in whole.observed("trace").items():
+        np.testing.assert_array_equal(resumed.observed("trace")[name], values)
+
+
+def test_statistics_of_phases_against_the_tape():
+    process = fp.Phases(fp.Bernoulli(0.3), fp.Geometric(4.0), fp.Fixed(2))
+    run = rbm(rule=(process, fp.always_on))
+    told = jax.tree.map(np.asarray, fp.tape(process, init(run, jax.random.key(0)).key, 120))
+    ticks = int(told.ticks.sum())
+    seen = fp.train(run, ticks=ticks, observers={"p": fp.PhaseStatistics()}).observed("p")
+    assert float(seen["b"][0]) == pytest.approx((told.sign > 0).mean())
+    assert float(seen["mean_length"][0]) == pytest.approx(told.ticks.mean())
+    assert float(seen["cv_length"][0]) == pytest.approx(
+        told.ticks.std() / told.ticks.mean(), rel=1e-3
+    )
+    switches = (np.diff(told.sign) != 0).sum()
+    assert float(seen["switch_rate"][0]) == pytest.approx(switches / 120)
+    assert seen["ticks"][0].values.sum() == ticks
+
+
+def test_a_raster_has_a_row_for_everything():
+    record = fp.train(rbm(), ticks=20, observers={"trace": fp.Trace(20, units)})
+    ax = plot.raster(record)
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    weights, visible = ([f"{name} {i}" for i in range(n)] for name, n in (("w", 3), ("v", 4)))
+    assert labels == ["learns", "remembers", *visible, *weights]
+    assert ax.get_xlabel() == "network time steps (ticks)" and ax.get_xlim() == (0, 20)
+    with pytest.raises(ValueError, match="numbered from 0; no 4"):
+        plot.raster(record, lane=4)
+
+
+def test_replicas_share_their_synapses_and_average_their_terms():
+    """One tick by hand: the mean of the terms of three copies, each with its own stimulus."""
+    method = fp.Replicas(fp.RBM(4, 3, scale=1.0), 3)
+    run = fp.Run(method, *fp.isd(0.5, 1), fp.Batches(fp.Rows(ROWS), 3), fp.Optimiser(0.1))
+    start = init(run, jax.random.key(0))
+    assert start.z.v.shape == (3, 4) and start.x.shape == (3, 4) and start.params.W.shape == (4, 3)
+    new = tick(run, start)
+    each = [
+        fp.RBM(4, 3).grad(start.params, jax.tree.map(lambda a: a[i], new.z), None, new.phase.sign).W  # noqa: B023
+        for i in range(3)
+    ]
+    weight = new.phase.sign / new.phase.prob
+    expected = start.params.W - 0.1 * weight * np.mean(each, axis=0)
+    np.testing.assert_allclose(new.params.W, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_one_replica_is_the_method_in_distribution_and_many_are_less_noisy():
+    """The variance of a mean of n independent terms is 1/n of one term's: updates from the same
+    start, 600 lanes; the ratio has a relative standard error of about sqrt(2/600) each side."""
+
+    def spread(n):
+        method = fp.Replicas(fp.RBM(4, 3), n)
+        run = fp.Run(method, *fp.cd(1), fp.Batches(fp.Rows(ROWS), n), fp.Optimiser(1.0))
+        record = fp.train(
+            run, ticks=2, seeds=600, records=1, params=fp.RBM(4, 3).init(jax.random.key(0))[0]
+        )
+        return record.params["W"].var(0).sum()
+
+    assert spread(1) / spread(8) == pytest.approx(8, rel=0.15)
+
+
+def test_replicas_need_as_many_stimuli():
+    run = fp.Run(fp.Replicas(fp.RBM(4, 3), 3), *fp.cd(1), fp.Rows(ROWS), fp.Optimiser(0.1))
+    with pytest.raises(
+        ValueError, match=r"3 replicas need 3 stimuli at once.*Batches\(source, 3\)"
+    ):
+        fp.train(run, ticks=2)
+    with pytest.raises(ValueError, match="3 replicas need 3"):
+        fp.train(run._replace(source=fp.Batches(fp.Rows(ROWS), 4)), ticks=2)
+    with pytest.raises(ValueError, match="number of replicas"):
+        fp.Replicas(fp.RBM(4, 3), 0)
+    bad = fp.Batches(fp.Rows(ROWS * 0.5), 3)
+    with pytest.raises(ValueError, match="zeros and ones"):
+        fp.train(run._replace(source=bad), ticks=2)
+
+
+def test_random_keys_of_an_optimiser_are_found_by_their_kind():
+    from flexphase.core import own_key
+
+    key = jax.random.key(3)
+    floats = jnp.ones(2)
+    assert own_key(key, floats) is floats and own_key(key, 3) == 3
+    typed = own_key(key, jax.random.key(0))
+    assert not np.array_equal(jax.random.key_data(typed), jax.random.key_data(jax.random.key(0)))
+    several = own_key(key, jax.random.split(jax.random.key(0), 3))
+    assert len({tuple(k) for k in np.asarray(jax.random.key_data(several)).tolist()}) == 3
