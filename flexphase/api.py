@@ -18,20 +18,44 @@ from .core import (
 from .data import (
     Held,
     LabelContrast,
+    Planar,
     Rows,
     append_labels,
     bars_and_stripes,
     binarise,
     binarised_mnist,
     digits,
+    mixture,
     mnist,
     overlay,
+    rings,
+    two_moons,
 )
 from .estimators import Baseline, Differential, TwoTerm, Weighted, always_on, differential, two_term
 from .lanes import Grid, grid
 from .likelihood import NLL, log_z
 from .log import AtEnd, OverLanes
-from .methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
+from .methods import (
+    RBM,
+    Accuracy,
+    BoltzmannMachine,
+    ContrastiveHebbian,
+    DeepResistor,
+    Descent,
+    EnergyModel,
+    EquilibriumPropagation,
+    ForwardForward,
+    Gibbs,
+    GridNLL,
+    Holomorphic,
+    Langevin,
+    RandomSign,
+    RecurrentHebbian,
+    ResistorNetwork,
+    conductances,
+    deep_energy_model,
+    layered_edges,
+)
 from .observers import PhaseStatistics, Trace
 from .phases import (
     Alternating,
@@ -71,6 +95,10 @@ __all__ = [  # noqa: RUF022
     "binarise",
     "overlay",
     "append_labels",
+    "Planar",
+    "two_moons",
+    "rings",
+    "mixture",
     "Rows",
     "LabelContrast",
     "Batches",
@@ -101,6 +129,19 @@ __all__ = [  # noqa: RUF022
     "BoltzmannMachine",
     "ForwardForward",
     "EquilibriumPropagation",
+    "RandomSign",
+    "Holomorphic",
+    "ContrastiveHebbian",
+    "RecurrentHebbian",
+    "ResistorNetwork",
+    "DeepResistor",
+    "layered_edges",
+    "conductances",
+    "EnergyModel",
+    "Gibbs",
+    "Langevin",
+    "Descent",
+    "deep_energy_model",
     "Replicas",
     # estimators, and the paper's algorithms
     "two_term",
@@ -133,6 +174,8 @@ __all__ = [  # noqa: RUF022
     # what is measured
     "Record",
     "NLL",
+    "GridNLL",
+    "Accuracy",
     "log_z",
     "bracket",
     "ForwardForwardError",

@@ -16,7 +16,20 @@ from flexphase.core import Optimiser, Phase, Run, init, tick
 from flexphase.data import LabelContrast, Rows, bars_and_stripes
 from flexphase.estimators import Baseline, Weighted
 from flexphase.lanes import grid
-from flexphase.methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
+from flexphase.methods import (
+    RBM,
+    BoltzmannMachine,
+    ContrastiveHebbian,
+    DeepResistor,
+    EnergyModel,
+    EquilibriumPropagation,
+    ForwardForward,
+    Gibbs,
+    Holomorphic,
+    ResistorNetwork,
+    deep_energy_model,
+    layered_edges,
+)
 from flexphase.methods.boltzmann import lattice
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
 from flexphase.rules import aol_random, isd
@@ -48,6 +61,17 @@ PATTERNS = bars_and_stripes(2)
 BINARY = Rows(
     PATTERNS[PATTERNS.any(1)]
 )  # a stimulus of zeros has a term of zeros, which looks like an empty accumulator
+PAIRS_OF_ROWS = Rows((IMAGES, np.eye(3, dtype=np.float32)[LABELS]))
+
+
+def triples(params, z, x):
+    return -jnp.einsum("ijk,i,j,k->", params, z, z, z)
+
+
+def six_units(key):
+    return 0.1 * jax.random.normal(key, (6, 6, 6)), jnp.ones(6)
+
+
 METHODS = {
     "rbm": (RBM(4, 3), BINARY),
     "boltzmann": (BoltzmannMachine(4, 2, negative_start="persistent"), BINARY),
@@ -61,8 +85,17 @@ METHODS = {
     ),
     "equilibrium": (
         EquilibriumPropagation((6, 5, 3)),
-        Rows((IMAGES, np.eye(3, dtype=np.float32)[LABELS])),
+        PAIRS_OF_ROWS,
     ),
+    "holomorphic": (
+        Holomorphic(EquilibriumPropagation((6, 5, 3), activation=jnp.tanh)),
+        PAIRS_OF_ROWS,
+    ),
+    "contrastive-hebbian": (ContrastiveHebbian((6, 5, 3), 0.5), PAIRS_OF_ROWS),
+    "coupled": (ResistorNetwork(layered_edges(6, 2, 3), range(6), range(8, 11)), PAIRS_OF_ROWS),
+    "deep-resistor": (DeepResistor((6, 12, 3), gain=2.0), PAIRS_OF_ROWS),
+    "energy": (EnergyModel(triples, six_units, Gibbs(), np.arange(6) < 4), BINARY),
+    "langevin": (deep_energy_model((2, 5)), Rows(IMAGES[:, :2])),
 }
 PROCESSES = {
     "alternating": Phases(Alternating(), Fixed(2), Fixed(3)),

@@ -396,3 +396,25 @@ def test_a_corrected_sampler_does_not_diverge():
     model.check(DATA)
     z = chains(model, A, 10, 50)
     assert np.abs(z).max() < 10
+
+
+def test_a_record_leads_back_to_the_run():
+    """The method of a record draws the same samples; functions of one's own have to be allowed."""
+    model = EnergyModel(cubic, five, Gibbs(), MASK, negative_start="persistent")
+    data = np.array([[1.0, 0.0], [0.0, 1.0]], np.float32)
+    record = train(Run(model, *cd(2), Rows(data), Optimiser(0.1)), ticks=8, records=1)
+    with pytest.raises(ValueError, match="allow"):
+        record.run()
+    again = record.run(allow=[cubic, five]).method
+    params = record.parameters(allow=[cubic, five])
+    key = jax.random.key(0)
+    samples = [m.sample(key, params, rows=8, steps=5) for m in (model, again)]
+    assert np.array_equal(*samples)
+    z = model.init(key)[1]
+    steps = [m.step(key, params, z, jnp.asarray(data[0]), PLUS).z for m in (model, again)]
+    assert np.array_equal(*steps)
+    deep = deep_energy_model((2, 4))
+    rows = two_moons().draw(20)
+    record = train(Run(deep, *cd(2), Rows(rows), Optimiser(0.1)), ticks=8, records=1)
+    ours, theirs = (m.sample(key, record.parameters(), 5, 5) for m in (deep, record.run().method))
+    assert np.array_equal(ours, theirs)

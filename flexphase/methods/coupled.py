@@ -51,12 +51,12 @@ def layered_edges(*sizes: int) -> np.ndarray:
     return np.concatenate(pairs)
 
 
-def conductances(eta: Any) -> optax.GradientTransformation:
-    """Stochastic gradient descent that stops at a conductance of 0, for `Optimiser(eta,
-    conductances)`; parameters that are not conductances (not called k) go where they like.
+def conductances(eta: Any, descend: Any = optax.sgd) -> optax.GradientTransformation:
+    """Gradient descent that stops at a conductance of 0, for `Optimiser(eta, conductances)`;
+    parameters that are not conductances (not called k) go where they like.
     """
     return optax.chain(
-        optax.sgd(eta), optax.masked(optax.keep_params_nonnegative(), are_conductances)
+        descend(eta), optax.masked(optax.keep_params_nonnegative(), are_conductances)
     )
 
 
@@ -102,7 +102,7 @@ class ResistorNetwork(eqx.Module):
         held = [
             check_nodes(n, self.nodes, w) for n, w in ((inputs, "inputs"), (outputs, "outputs"))
         ]
-        if np.isin(*held).any():
+        if np.isin(held[0], held[1]).any():
             raise ValueError("a node cannot be an input and an output; choose other nodes.")
         check_joined(joined, held[0], self.nodes)
         if not 0 <= spread < 1 or least <= 0:

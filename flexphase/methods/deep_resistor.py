@@ -64,6 +64,7 @@ class DeepResistor(eqx.Module):
         converter=lambda v: above_zero(v, "gain, of the input voltages,"), default=100.0
     )
     least: float = eqx.field(static=True, default=1e-6)
+    graded = True  # the nudge is beta times the amplitude
 
     def __check_init__(self):
         if len(self.sizes) < 2:

@@ -63,6 +63,7 @@ class RandomSign(eqx.Module):
     """
 
     method: EquilibriumPropagation
+    graded = True
 
     def __check_init__(self):
         not_centred(self.method, "RandomSign")
@@ -79,7 +80,7 @@ class RandomSign(eqx.Module):
         return entered(z, self.method.enter(key, params, z.s, x, sign), sigma, sign)
 
     def step(self, key: Key, params: Params, z: Nudged, x: Pair, sign: Array) -> Nudged:
-        ep, nudge = self.method, (sign > 0) * z.turn * self.method.beta
+        ep, nudge = self.method, jnp.maximum(sign, 0) * z.turn * self.method.beta
         return Nudged(relax(params, z.s, *x, nudge, ep.dt, ep.activation), z.turn, z.ready)
 
     def grad(self, params: Params, z: Nudged, x: Pair, sign: Array) -> Params:
@@ -96,6 +97,7 @@ class Holomorphic(eqx.Module):
 
     method: EquilibriumPropagation
     points: int = eqx.field(static=True, default=4)
+    graded = True
 
     def __check_init__(self):
         not_centred(self.method, "Holomorphic")
