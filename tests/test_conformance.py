@@ -21,12 +21,20 @@ from flexphase.methods import (
     NCE,
     RBM,
     BoltzmannMachine,
+    ContrastiveHebbian,
+    DeepResistor,
+    EnergyModel,
     EquilibriumPropagation,
     ForwardForward,
+    Gibbs,
     HelmholtzMachine,
+    Holomorphic,
     Hopfield,
     PredictiveCoding,
+    ResistorNetwork,
     SelfContrastiveForwardForward,
+    deep_energy_model,
+    layered_edges,
 )
 from flexphase.methods.boltzmann import lattice
 from flexphase.methods.nce import GaussianNoise, Precision, log_normal
@@ -60,6 +68,17 @@ PATTERNS = bars_and_stripes(2)
 BINARY = Rows(
     PATTERNS[PATTERNS.any(1)]
 )  # a stimulus of zeros has a term of zeros, which looks like an empty accumulator
+PAIRS_OF_ROWS = Rows((IMAGES, np.eye(3, dtype=np.float32)[LABELS]))
+
+
+def triples(params, z, x):
+    return -jnp.einsum("ijk,i,j,k->", params, z, z, z)
+
+
+def six_units(key):
+    return 0.1 * jax.random.normal(key, (6, 6, 6)), jnp.ones(6)
+
+
 METHODS = {
     "rbm": (RBM(4, 3), BINARY),
     "boltzmann": (BoltzmannMachine(4, 2, negative_start="persistent"), BINARY),
@@ -73,7 +92,7 @@ METHODS = {
     ),
     "equilibrium": (
         EquilibriumPropagation((6, 5, 3)),
-        Rows((IMAGES, np.eye(3, dtype=np.float32)[LABELS])),
+        PAIRS_OF_ROWS,
     ),
     "predictive coding": (
         PredictiveCoding((6, 5, 3)),
@@ -87,6 +106,15 @@ METHODS = {
     "self-contrastive": (SelfContrastiveForwardForward((6, 5, 4)), ImagePairs(IMAGES, paired=True)),
     "helmholtz": (HelmholtzMachine(4, 3), BINARY),
     "hopfield": (Hopfield(4, dream=0.7), Rows(2 * PATTERNS - 1)),
+    "holomorphic": (
+        Holomorphic(EquilibriumPropagation((6, 5, 3), activation=jnp.tanh)),
+        PAIRS_OF_ROWS,
+    ),
+    "contrastive-hebbian": (ContrastiveHebbian((6, 5, 3), 0.5), PAIRS_OF_ROWS),
+    "coupled": (ResistorNetwork(layered_edges(6, 2, 3), range(6), range(8, 11)), PAIRS_OF_ROWS),
+    "deep-resistor": (DeepResistor((6, 12, 3), gain=2.0), PAIRS_OF_ROWS),
+    "energy": (EnergyModel(triples, six_units, Gibbs(), np.arange(6) < 4), BINARY),
+    "langevin": (deep_energy_model((2, 5)), Rows(IMAGES[:, :2])),
 }
 PROCESSES = {
     "alternating": Phases(Alternating(), Fixed(2), Fixed(3)),

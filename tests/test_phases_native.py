@@ -5,16 +5,13 @@ stimuli as `tick`, to the last bit.
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
-from any_process import PROCESSES, every_process
+from any_process import every_process
 
 import flexphase as fp
 from flexphase import kernels
-from flexphase.engines import boltzmann, choose
-from flexphase.engines.forward_forward import ForwardForwardEngine
+from flexphase.engines import boltzmann
 from flexphase.engines.jax import JaxEngine
-from flexphase.estimators import isd
 from flexphase.lanes import lanes
 
 pytestmark = pytest.mark.skipif(bool(kernels.MISSING), reason="built without a compiler")

@@ -1,6 +1,7 @@
 """The data that `--data` names: a word of the table, or a file of numbers."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import BadZipFile
@@ -45,6 +46,17 @@ def cifar10(_: str | None) -> Input:
     return Input("cifar10", train.images, (32, 96), train.labels, (test.images, test.labels))
 
 
+def planar(name: str, detail: str | None) -> Input:
+    """2,000 points of a density in the plane, or as many as the detail says."""
+    from ..data import planar
+
+    rows = detail or ("2000" if detail is None else "")
+    if not (rows.isascii() and rows.isdecimal() and 0 < len(rows) < 8):
+        raise ValueError(f"{name}:ROWS needs a whole number, such as {name}:2000.")
+    density = {"two-moons": planar.two_moons, "rings": planar.rings, "mixture": planar.mixture}
+    return Input(name, density[name]().draw(int(rows)), (1, 2))
+
+
 def fetch_mnist(say: Callable[[str], None]) -> Path:
     from ..data.mnist import fetch_mnist
 
@@ -60,6 +72,14 @@ ENTRIES = (
         name="mnist", words="MNIST, fetched once and kept", load=mnist, grey=True, fetch=fetch_mnist
     ),
     DatasetEntry(name="cifar10", words="CIFAR-10 in FLEXPHASE_DATA", load=cifar10, grey=True),
+    *(
+        DatasetEntry(name=name, words=words, load=partial(planar, name), detail="ROWS")
+        for name, words in (
+            ("two-moons", "2,000 points on two half circles"),
+            ("rings", "2,000 points on two circles"),
+            ("mixture", "2,000 points of eight Gaussians"),
+        )
+    ),
 )
 DATASETS = {entry.name: entry for entry in ENTRIES}
 

@@ -63,6 +63,7 @@ class MethodEntry:
     length: float
     lr: float
     optimiser: str = "sgd"
+    batch: int = 1
     records: int = 50
     phases: int = 20_000
     options: Callable[[Any], None]

@@ -122,7 +122,7 @@ def learning_rule(p: argparse.ArgumentParser, method: MethodEntry) -> None:
     group.add_argument(
         "--batch",
         type=count,
-        default=1,
+        default=method.batch,
         metavar="N",
         help="stimuli at a time: N copies of the network share their synapses and their phase",
     )

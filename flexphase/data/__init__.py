@@ -4,6 +4,7 @@ from .digits import digits
 from .held import Held
 from .mnist import binarised_mnist, mnist
 from .pairs import ImagePairs
+from .planar import Planar, mixture, rings, two_moons
 from .sources import LabelContrast, Rows
 from .transforms import append_labels, binarise, overlay
 
@@ -11,6 +12,7 @@ __all__ = [
     "Held",
     "ImagePairs",
     "LabelContrast",
+    "Planar",
     "Rows",
     "append_labels",
     "bars_and_stripes",
@@ -18,6 +20,9 @@ __all__ = [
     "binarised_mnist",
     "cifar10",
     "digits",
+    "mixture",
     "mnist",
     "overlay",
+    "rings",
+    "two_moons",
 ]
