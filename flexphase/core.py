@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
+from . import shown
 from .checks import learning_rate
 from .lanes import Lanes
 
@@ -151,6 +152,14 @@ class Run(NamedTuple):
     estimator: Estimator
     source: Source
     optimiser: Optimiser
+
+    def __repr__(self) -> str:
+        """A line for each part, with its numbers."""
+        parts = (f"{name}={shown.text(part)}," for name, part in self._asdict().items())
+        return "\n    ".join(["Run(", *parts]) + "\n)"
+
+    def _repr_html_(self) -> str:
+        return shown.table([(name, shown.text(part)) for name, part in self._asdict().items()])
 
 
 class State(NamedTuple):

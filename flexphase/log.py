@@ -106,6 +106,13 @@ def check_values(metrics: Mapping[str, Any], params: Any) -> None:
                 one_number(name, eqx.filter_eval_shape(part, lane))
 
 
+def optima(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """What a perfect learner would score, for the metrics that say so by their `optimum`."""
+    ends = {name: m.end if isinstance(m, AtEnd) else m for name, m in metrics.items()}
+    known = {name: getattr(metric, "optimum", None) for name, metric in ends.items()}
+    return {name: float(value) for name, value in known.items() if value is not None}
+
+
 @dataclass
 class Log:
     """The state of all lanes, and what was recorded of it so far."""
@@ -120,6 +127,7 @@ class Log:
     config: dict[str, Any]
     described: Described
     checkpoint: Path | None
+    optima: dict[str, float]
     curves: dict[str, list[np.ndarray]] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=lambda: {"seconds": 0.0, "metric_seconds": 0.0})
     diverged_at: np.ndarray = field(default_factory=lambda: np.array([]))
@@ -167,6 +175,7 @@ class Log:
             config=config,
             described=run,
             checkpoint=Path(checkpoint) if checkpoint else None,
+            optima=optima(metrics),
         )
         check_values(metrics, state.params)
         averaged = [f"averaged.{name}" for name in metrics] if average else []
@@ -290,6 +299,8 @@ class Log:
         dataset = xr.Dataset(data, coords=dict(self.lanes.dims))
         for clock, words in CLOCKS.items():
             dataset[clock].attrs["long_name"] = words
+        for metric, value in self.optima.items():
+            dataset[metric].attrs["optimum"] = value
         dataset.attrs = {
             "config": json.dumps(self.config),
             "digest": digest(self.identity()),

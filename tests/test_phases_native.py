@@ -1,5 +1,6 @@
-"""Every process and every clock of the stimuli on the compiled engines: the same phases and the same
-stimuli as `tick`, to the last bit.
+"""Every process and every clock of the stimuli on the compiled engines.
+
+The same phases and the same stimuli as `tick`, to the last bit.
 """
 
 import jax

@@ -56,7 +56,7 @@ def raster(ax: Any, sign: np.ndarray, ticks: np.ndarray, hold: int | None = None
         changes = np.arange(0, edges[last], hold)
         ax.plot(changes, np.zeros_like(changes, float) - 0.04, "|", color="black", markersize=5)
     if not graded:
-        ax.set_yticks([0.725, 0.275], ["+", "−"])
+        ax.set_yticks([0.725, 0.275], ["+", "-"])
         ax.set_ylim(-0.1, 1)
     ax.set(xlim=(0, edges[last]), xlabel="time (ticks)")
     marks = "; marks: a new stimulus" if hold is not None else ""

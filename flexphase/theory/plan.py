@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import optax
 
+from .. import shown
 from ..core import Process, Run
 from ..phases import Stretched, tape
 from .coupling import gap
@@ -61,6 +62,13 @@ class Plan(NamedTuple):
         why = [f"  {name:8s}{sentence}." for name, sentence in self.reasons.items()]
         rest = [f"{name.replace('_', ' ')} {value:.3g}" for name, value in self.expected.items()]
         return "\n".join([head, *why, f"  expected  {', '.join(rest)}"])
+
+    def _repr_html_(self) -> str:
+        values = {"b": f"{self.b:.3f}", "tau": self.tau, "eta": f"{self.eta:.2g}"}
+        advice = [(name, values.get(name, ""), why) for name, why in self.reasons.items()]
+        expected = [(k.replace("_", " "), f"{v:.3g}") for k, v in self.expected.items()]
+        head = ("", "advice", "why")
+        return shown.table(advice, head) + shown.table(expected, ("expected", ""))
 
 
 def plan(
