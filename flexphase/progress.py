@@ -108,7 +108,7 @@ def display(progress: Progress | bool | None, title: str) -> Iterator[Display]:
 
 def notebook(title: str) -> Notebook:
     from IPython.display import HTML  # type: ignore[import-not-found]
-    from IPython.display import display as shown
+    from IPython.display import display as shown  # type: ignore[import-not-found]
 
     handle = shown(HTML(""), display_id=True)
     return Notebook(title, lambda text: handle.update(HTML(text)))

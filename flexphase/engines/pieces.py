@@ -41,7 +41,7 @@ class Pieces(NamedTuple):
 
     def show(self, x: np.ndarray, data: np.ndarray, ticks: int) -> None:
         """Write the stimulus of the last of so many ticks."""
-        for lane, (at, row) in enumerate(self.changes or ()):
+        for lane, (at, row) in enumerate(self.changes or []):
             seen = np.searchsorted(at, ticks - 1, side="right")
             if seen:
                 x[lane] = (data[lane] if data.ndim == 3 else data)[row[seen - 1]]

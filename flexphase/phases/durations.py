@@ -216,7 +216,8 @@ def weibull_shape(cv: np.ndarray) -> np.ndarray:
 
     if np.any(cv < 0.01):
         raise ValueError("a Weibull law needs a cv of at least 0.01; use Fixed for equal lengths.")
-    roots = [np.exp(brentq(excess, np.log(0.05), np.log(500), args=(c,))) for c in cv.ravel()]
+    ends: Any = (np.log(0.05), np.log(500))
+    roots = [np.exp(float(brentq(excess, *ends, args=(c,)))) for c in cv.ravel()]  # type: ignore
     return np.reshape(roots, cv.shape)
 
 

@@ -68,7 +68,7 @@ def read_nwb(path: Path, intervals: str) -> Any:
     column of types, in seconds.
     """
     try:
-        from pynwb import NWBHDF5IO
+        from pynwb import NWBHDF5IO  # type: ignore[import-not-found]
     except ImportError:
         raise ValueError(
             "files of Neurodata Without Borders are read by pynwb: pip install 'flexphase[nwb]'"

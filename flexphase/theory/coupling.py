@@ -59,7 +59,8 @@ def gap(
     lives[:ticks] = survival
     keys = jax.random.split(jax.random.key(seed), len(jax.tree.leaves(at)[0]))
     sign_, rate = map(jnp.float32, (sign, eta / tau * s))
-    return np.asarray(_gap(method, params, at, keys, sign_, rate, lives, jnp.int32(ticks)), float)
+    alive, n = jnp.asarray(lives), jnp.int32(ticks)
+    return np.asarray(_gap(method, params, at, keys, sign_, rate, alive, n), float)
 
 
 @eqx.filter_jit
