@@ -44,12 +44,12 @@ UNTRAINED = 90.0  # test error in per cent
 SIZES = {
     "quick": {
         "units": 64,
-        "updates": 4 * 1001,
+        "updates": 6 * 1001,
         "seeds": 2,
         "blocks": [1.0, 4.0, 16.0, 64.0, 128.0],
         "unequal": [1.0, 16.0],
         "etas": [0.003, 0.01],
-        "records": 4,
+        "records": 6,
         "shown": 500,
     },
     "full": {
@@ -155,7 +155,8 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     shared = {"eta": size["etas"], "units": size["units"], "shown": size["shown"]}
     shared |= {"ticks": size["updates"]}
     one_rate = shared | {"eta": size["etas"][-1]}
-    grid = cells(rule=["one", "each"], block=size["blocks"], ratio=1.0, **shared)
+    grid = cells(rule="one", block=size["blocks"], ratio=1.0, **shared)
+    grid += cells(rule="each", block=size["blocks"], ratio=1.0, **one_rate)
     grid += cells(rule=list(RULES), block=size["unequal"], ratio=UNEQUAL, **one_rate)
     apart = cells(rule="random", **shared)
     apart += cells(rule="two-term", **shared | {"ticks": 2 * size["updates"]})
