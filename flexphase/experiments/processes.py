@@ -25,7 +25,6 @@ from ..phases import (
     Pairs,
     Phases,
 )
-from ..record import Record
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, matching
@@ -124,7 +123,7 @@ def seeds_of(
     """Final NLL of the seeds of a process."""
     chosen = {"kappa": kappa} if name == "homeostatic" else {}
     run = matching(dataset, name=name, **chosen).isel(cell=0)
-    return Record(run).final("nll", averaged).values
+    return run["averaged.nll" if averaged else "nll"].values[:, -1]
 
 
 def in_words(values: dict[str, np.ndarray]) -> str:

@@ -23,7 +23,6 @@ from ..estimators import Weighted, isd
 from ..log import AtEnd
 from ..methods import ForwardForward
 from ..phases import Blocks, Fixed, Phases
-from ..record import Record
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series, points
 from ..rules import cd
@@ -34,7 +33,7 @@ from .mnist import contrast
 
 TITLE = "Positive and negative phases in blocks: Forward-Forward on MNIST"
 DATA = fetch_mnist
-PLAIN = ("forward-forward", 784, 200, 200)
+PLAIN = ("forward-forward", 784, 100, 100)
 BUILD, METRICS = f"{__name__}:build", f"{__name__}:metrics"
 BLOCKS = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]  # real numbers, so that they share a loop
 UNEQUAL = 3.0  # negative phases for each positive one, where importance weights matter
@@ -53,7 +52,7 @@ SIZES = {
         "shown": 500,
     },
     "full": {
-        "units": 200,
+        "units": 100,
         "updates": 20 * 1001,
         "seeds": 4,
         "blocks": BLOCKS,
@@ -156,15 +155,15 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     shared |= {"ticks": size["updates"]}
     one_rate = shared | {"eta": size["etas"][-1]}
     grid = cells(rule="one", block=size["blocks"], ratio=1.0, **shared)
-    grid += cells(rule="each", block=size["blocks"], ratio=1.0, **one_rate)
     grid += cells(rule=list(RULES), block=size["unequal"], ratio=UNEQUAL, **one_rate)
+    grid += cells(rule="each", block=size["blocks"], ratio=1.0, **one_rate)
     apart = cells(rule="random", **shared)
     apart += cells(rule="two-term", **shared | {"ticks": 2 * size["updates"]})
     sweep = partial(
         Sweep, build=BUILD, metrics=METRICS, seeds=size["seeds"], records=size["records"]
     )
     return {
-        "blocks": sweep("separation", cells=grid, average=0.5, lanes=32, cost=500),
+        "blocks": sweep("separation", cells=grid, average=0.5, lanes=16, cost=500),
         "mixed": sweep("separation-mixed", cells=apart, average=0.5, cost=500),
     }
 
@@ -175,9 +174,9 @@ def errors(dataset: xr.Dataset, averaged: bool = False, **chosen: Any) -> np.nda
     Of the last iterate it is the mean over the second half of the records, which were taken at
     many places of the cycle of blocks; of the slow weights that at the end, on all test images.
     """
-    run = Record(matching(dataset, **chosen).isel(cell=0))
+    run = matching(dataset, **chosen).isel(cell=0)
     if averaged:
-        return 100 * run.final("error", averaged=True).values
+        return 100 * run["averaged.final.error"].values
     records = run["error"].values
     return 100 * records[:, records.shape[1] // 2 :].mean(1)
 
