@@ -144,7 +144,7 @@ def by_process(last: dict[str, np.ndarray], slow: dict[str, np.ndarray]) -> Pane
     series = [
         medians("last iterate", x - 0.12, list(last.values()), kind="dots"),
         medians("slow weights", x + 0.12, list(slow.values()), kind="dots", colour=1),
-        Series("independent", np.array(known) - 0.3, *theirs, colour=6, kind="dots"),
+        Series("measured independently", np.array(known) - 0.3, *theirs, colour=6, kind="dots"),
     ]
     return Panel("Phases of mean length 100", "process", LABEL, series, names=[*PROCESSES.values()])
 

@@ -188,12 +188,18 @@ def over_blocks(
     style = {key: chosen.pop(key) for key in ("colour", "line") if key in chosen}
     blocks = size["blocks"] if chosen["ratio"] == 1 else size["unequal"]
     values = [errors(dataset, averaged, block=block, **chosen) for block in blocks]
-    return points(name, blocks, values, **style)
+    return points(name, np.log2(blocks).tolist(), values, **style)
 
 
-def level(name: str, at: list[float], values: Any, **style: Any) -> Series:
-    """A level line at the mean."""
-    return Series(name, np.array([at[0], at[-1]]), np.full(2, np.mean(values)), **style)
+def level(name: str, value: float, **style: Any) -> Series:
+    """A level line."""
+    return Series(name, np.array([0.0, len(BLOCKS) - 1]), np.full(2, value), **style)
+
+
+def panel(title: str, label: str, series: list[Series]) -> Panel:
+    """Test error against the length of a block, an equal step for each doubling."""
+    names = [f"{block:g}" for block in BLOCKS]
+    return Panel(title, label, ERROR, series, ylim=(0, 95), names=names)
 
 
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
@@ -213,12 +219,14 @@ def equal(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Panel:
         for line, (words, averaged) in enumerate((("", False), (", slow weights", True))):
             chosen = {"rule": rule, "eta": eta, "ratio": 1.0, "colour": i, "line": line}
             series.append(over_blocks(size, data["blocks"], f"{label}{words}", averaged, **chosen))
-    mixed = errors(data["mixed"], rule="random", eta=eta)
-    series.append(level("random order", size["blocks"], mixed, colour=2, line=2))
-    public = np.array([100 - PUBLIC[int(block)] for block in size["blocks"]], float)
-    x = np.array(size["blocks"])
-    series.append(Series("public study", x, public, colour=6, kind="points"))
-    return Panel(f"A  equal blocks, eta {eta:g}", AXIS, ERROR, series, logx=True, ylim=(0, 95))
+    mixed = float(errors(data["mixed"], rule="random", eta=eta).mean())
+    public = 100 - np.array(list(PUBLIC.values()), float)
+    series += [
+        level("random order", mixed, colour=2, line=2),
+        Series("public study", np.arange(len(PUBLIC)), public, colour=6, kind="points"),
+        level("public study, not separated", 100 - PUBLIC_UNSEPARATED, colour=6, line=2),
+    ]
+    return panel(f"A  equal blocks, eta {eta:g}", AXIS, series)
 
 
 def slower(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Panel:
@@ -229,7 +237,7 @@ def slower(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Panel:
             name = f"eta {eta:g}{', slow weights' if averaged else ''}"
             chosen = {"rule": "one", "eta": eta, "ratio": 1.0, "colour": 3 + i, "line": line}
             series.append(over_blocks(size, data["blocks"], name, averaged, **chosen))
-    return Panel("B  one Adam, two rates", AXIS, ERROR, series, logx=True, ylim=(0, 95))
+    return panel("B  one Adam, two rates", AXIS, series)
 
 
 def unequal(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Panel:
@@ -240,7 +248,7 @@ def unequal(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Panel:
         for i, (rule, name) in enumerate(RULES.items())
     ]
     title = f"C  {UNEQUAL:g} negative phases for each positive one"
-    return Panel(title, "positive updates in a row", ERROR, series, logx=True, ylim=(0, 95))
+    return panel(title, "positive updates in a row", series)
 
 
 def claims(size: dict[str, Any], blocks: xr.Dataset, mixed: xr.Dataset) -> list[Claim]:
