@@ -16,12 +16,15 @@ from .core import (
     tick,
 )
 from .data import (
+    Held,
+    ImagePairs,
     LabelContrast,
     Rows,
     append_labels,
     bars_and_stripes,
     binarise,
     binarised_mnist,
+    cifar10,
     digits,
     mnist,
     overlay,
@@ -30,9 +33,46 @@ from .estimators import Baseline, Differential, TwoTerm, Weighted, always_on, di
 from .lanes import Grid, grid
 from .likelihood import NLL, log_z
 from .log import AtEnd, OverLanes
-from .methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
+from .methods import (
+    CLAPP,
+    NCE,
+    RBM,
+    BoltzmannMachine,
+    EquilibriumPropagation,
+    ForwardForward,
+    HelmholtzMachine,
+    Hopfield,
+    PredictiveCoding,
+    SelfContrastiveForwardForward,
+)
+from .methods.helmholtz import HelmholtzNLL
+from .methods.hopfield import Recall, Stored
+from .methods.nce import CoinNoise, GaussianNoise
+from .methods.predictive_coding import Clamped
 from .observers import PhaseStatistics, Trace
-from .phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
+from .phases import (
+    Alternating,
+    Bernoulli,
+    Blocks,
+    Empirical,
+    Fixed,
+    Gamma,
+    Geometric,
+    Homeostatic,
+    LogNormal,
+    Markov,
+    Matched,
+    Pairs,
+    Pauses,
+    Phases,
+    Recorded,
+    Sinusoidal,
+    Stretched,
+    Weibull,
+    schedule,
+    tape,
+)
+from .probe import LinearProbe
 from .record import Record
 from .replicas import Batches, Replicas
 from .rules import aol, aol_random, cd, isd
@@ -45,25 +85,51 @@ __all__ = [  # noqa: RUF022
     "bars_and_stripes",
     "digits",
     "mnist",
+    "cifar10",
     "binarised_mnist",
     "binarise",
     "overlay",
     "append_labels",
     "Rows",
     "LabelContrast",
+    "ImagePairs",
     "Batches",
+    "Held",
     # phases
+    "Phases",
     "Alternating",
     "Bernoulli",
+    "Markov",
+    "Pairs",
+    "Homeostatic",
+    "Blocks",
+    "Clamped",
     "Fixed",
     "Geometric",
-    "Phases",
+    "Gamma",
+    "LogNormal",
+    "Weibull",
+    "Empirical",
+    "Matched",
+    "Recorded",
+    "Pauses",
+    "Sinusoidal",
+    "Stretched",
     "tape",
+    "schedule",
     # methods
     "RBM",
     "BoltzmannMachine",
     "ForwardForward",
     "EquilibriumPropagation",
+    "PredictiveCoding",
+    "HelmholtzMachine",
+    "Hopfield",
+    "NCE",
+    "GaussianNoise",
+    "CoinNoise",
+    "CLAPP",
+    "SelfContrastiveForwardForward",
     "Replicas",
     # estimators, and the paper's algorithms
     "two_term",
@@ -101,6 +167,10 @@ __all__ = [  # noqa: RUF022
     "ForwardForwardError",
     "FreeEnergyError",
     "SampledError",
+    "HelmholtzNLL",
+    "LinearProbe",
+    "Recall",
+    "Stored",
     "AtEnd",
     "OverLanes",
     "Trace",

@@ -1,10 +1,11 @@
 """Calls into the compiled module with good, odd and hostile arrays, without JAX: used by
 test_native_abuse.py and by native/sanitize.sh.
 
-python tests/native_abuse.py FOLDER_OF_THE_MODULE [CALLS]
+python tests/native_abuse.py FOLDER_OF_THE_MODULE [threads]
 """
 
 import importlib.util
+import itertools
 import resource
 import sys
 from pathlib import Path
@@ -167,6 +168,57 @@ def refused(module: Any, kind: str, given: dict[str, Any]) -> str:
     raise AssertionError("not refused")
 
 
+def forward_forward(lanes: int, sizes: tuple[int, ...], ticks: int = 20) -> dict[str, Any]:
+    """A complete, valid set of arguments of Forward-Forward; every second tick is a step."""
+    rng = np.random.default_rng(0)
+    made: dict[str, Any] = {}
+    for layer, (below, units) in enumerate(itertools.pairwise(sizes)):
+        for name, shape in {"W": (below, units), "c": (units,)}.items():
+            made[f"{layer}.{name}"] = rng.normal(size=(lanes, *shape)).astype(np.float32)
+            for moment in ("mu", "nu"):
+                made[f"{layer}.{moment}_{name}"] = np.zeros((lanes, *shape), np.float32)
+        made[f"{layer}.h"] = np.zeros((lanes, units), np.float32)
+    positive = np.broadcast_to(np.arange(ticks) % 2 == 0, (lanes, ticks))
+    sign = np.where(positive, 1, -1).astype(np.float32)
+    return made | {
+        "images": rng.random((1, 7, sizes[0]), dtype=np.float32),
+        "row": rng.integers(0, 7, (lanes, ticks)).astype(np.int32),
+        "label": rng.integers(0, 3, (lanes, ticks)).astype(np.int32),
+        "sign": sign,
+        "weight": sign.copy(),
+        "apply": ~positive,
+        "eta": np.full(lanes, 0.01, np.float32),
+        "theta": np.full(lanes, 2, np.float32),
+        "count": np.zeros(lanes, np.int32),
+        "scores": np.empty((lanes, 7, 3), np.float32),
+    }
+
+
+def good_forward_forward(module: Any) -> None:
+    for lanes, sizes in ((0, (5, 2)), (1, (4, 1)), (5, (19, 33, 8)), (3, (70, 16, 17, 5))):
+        for isa in module.isas():
+            for adam in (False, True):
+                given = forward_forward(lanes, sizes)
+                module.forward_forward(given, len(sizes) - 1, 3, adam, 2, isa)
+                given["images"] = given["images"][0].copy()
+                module.forward_forward_scores(given, len(sizes) - 1, 3, 2, isa)
+                assert np.isfinite(given["scores"]).all()
+
+
+def without_threads(module: Any) -> bool:
+    """Is the result the same where the system grants no thread? Memory for stacks is refused."""
+    alone, crowd = forward_forward(64, (19, 33, 8)), forward_forward(64, (19, 33, 8))
+    module.forward_forward(alone, 2, 3, True, 1, "")
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**24, limits[1]))  # two stacks, not 63
+    try:
+        module.forward_forward(crowd, 2, 3, True, 64, "")
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+    return all(np.array_equal(alone[name], crowd[name]) for name in ("0.W", "1.W", "1.h"))
+
+
 def resident() -> int:
     """Kilobytes of memory that the process has now; its peak would hide a leak below what it had
     once.
@@ -175,9 +227,7 @@ def resident() -> int:
 
 
 def grows(module: Any, calls: int) -> int:
-    """Kilobytes by which the process grows over that many calls, good and refused, after a warm-
-    up.
-    """
+    """Kilobytes by which the process grows over that many calls, good and refused, once warm."""
     given, bad = arrays(3, 5, 4), hostile("small")[0][1]
 
     def some(n: int) -> int:
@@ -193,7 +243,10 @@ def grows(module: Any, calls: int) -> int:
 
 if __name__ == "__main__":
     native = load(sys.argv[1])
+    if sys.argv[2:] == ["threads"]:
+        sys.exit(0 if without_threads(native) else 1)
     good(native)
+    good_forward_forward(native)
     for kind in ("small", "wide", "machine"):
         for why, given in hostile(kind):
             print(f"{kind}, {why}: {refused(native, kind, given)}")

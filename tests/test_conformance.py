@@ -13,11 +13,23 @@ from on_jax import train
 from flexphase import estimators
 from flexphase.contract import check
 from flexphase.core import Optimiser, Phase, Run, init, tick
-from flexphase.data import LabelContrast, Rows, bars_and_stripes
+from flexphase.data import ImagePairs, LabelContrast, Rows, bars_and_stripes
 from flexphase.estimators import Baseline, Weighted
 from flexphase.lanes import grid
-from flexphase.methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
+from flexphase.methods import (
+    CLAPP,
+    NCE,
+    RBM,
+    BoltzmannMachine,
+    EquilibriumPropagation,
+    ForwardForward,
+    HelmholtzMachine,
+    Hopfield,
+    PredictiveCoding,
+    SelfContrastiveForwardForward,
+)
 from flexphase.methods.boltzmann import lattice
+from flexphase.methods.nce import GaussianNoise, Precision, log_normal
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
 from flexphase.rules import aol_random, isd
 
@@ -63,6 +75,18 @@ METHODS = {
         EquilibriumPropagation((6, 5, 3)),
         Rows((IMAGES, np.eye(3, dtype=np.float32)[LABELS])),
     ),
+    "predictive coding": (
+        PredictiveCoding((6, 5, 3)),
+        Rows((IMAGES, np.eye(3, dtype=np.float32)[LABELS])),
+    ),
+    "nce": (
+        NCE(log_normal, Precision(jnp.float32(1), jnp.float32(0)), GaussianNoise(np.ones(6))),
+        Rows(IMAGES),
+    ),
+    "clapp": (CLAPP((3, 5, 4)), ImagePairs(IMAGES)),
+    "self-contrastive": (SelfContrastiveForwardForward((6, 5, 4)), ImagePairs(IMAGES, paired=True)),
+    "helmholtz": (HelmholtzMachine(4, 3), BINARY),
+    "hopfield": (Hopfield(4, dream=0.7), Rows(2 * PATTERNS - 1)),
 }
 PROCESSES = {
     "alternating": Phases(Alternating(), Fixed(2), Fixed(3)),

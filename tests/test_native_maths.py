@@ -102,7 +102,7 @@ def assert_same(ours, theirs, where):
             strict=True,
         ):
             np.testing.assert_array_equal(a, b, err_msg=f"{name} {where}")
-    for name in ("params", "acc"):
+    for name in ("params", "memory"):
         for a, b in zip(
             jax.tree.leaves(getattr(ours, name)),
             jax.tree.leaves(getattr(theirs, name)),

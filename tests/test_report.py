@@ -1,12 +1,15 @@
 """The page in a real browser: no error, charts that respond, nothing wider than a phone."""
 
+import ast
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from browsing import chromium, opened, serious_violations
 
+from flexphase.report import files
 from flexphase.report.files import DARK, LIGHT, picture
 from flexphase.report.findings import Claim, Findings
 from flexphase.report.page import Entry, embedded, page
@@ -45,6 +48,14 @@ FINDINGS = Findings(
     [Claim("Fine <b>words</b>.", "1 & 2", "pass", "a test"), Claim("No.", "3", "fail", "a test")],
     ["A remark."],
 )
+
+
+def test_the_report_does_not_know_the_experiments():
+    """It draws what it is given; experiments import it, never the other way round."""
+    imports = (ast.Import, ast.ImportFrom)
+    for file in Path(files.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            assert not (isinstance(node, imports) and "experiments" in ast.unparse(node)), file.name
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,14 @@ def mnist(_: str | None) -> Input:
     return Input("mnist", train.images, (28, 28), train.labels, (test.images, test.labels))
 
 
+def cifar10(_: str | None) -> Input:
+    """Rows of 32 pixels with three colours each, drawn as pictures of 32 x 96."""
+    from ..data import cifar10
+
+    train, test = cifar10()
+    return Input("cifar10", train.images, (32, 96), train.labels, (test.images, test.labels))
+
+
 def fetch_mnist(say: Callable[[str], None]) -> Path:
     from ..data.mnist import fetch_mnist
 
@@ -51,6 +59,7 @@ ENTRIES = (
     DatasetEntry(
         name="mnist", words="MNIST, fetched once and kept", load=mnist, grey=True, fetch=fetch_mnist
     ),
+    DatasetEntry(name="cifar10", words="CIFAR-10 in FLEXPHASE_DATA", load=cifar10, grey=True),
 )
 DATASETS = {entry.name: entry for entry in ENTRIES}
 

@@ -8,6 +8,7 @@ from ..experiments import FIGURES
 
 
 def add(subparsers: "argparse._SubParsersAction") -> None:
+    """The options; figures and their help come from the descriptions in `experiments`."""
     p = subparsers.add_parser(
         "reproduce",
         help="the paper's figures",
@@ -44,6 +45,7 @@ def add(subparsers: "argparse._SubParsersAction") -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command, and print the path of the report."""
     size = "full" if args.full else "quick"
     out = args.out or Path("runs") / f"reproduce-{args.figure}-{size}"
     command = f"flexphase reproduce {args.figure} --{size} --out {shlex.quote(str(out))}"

@@ -69,7 +69,8 @@ class EquilibriumPropagation(eqx.Module):
     -beta instead and divides by 2 beta, which makes the error of the gradient O(beta^2) rather than
     O(beta). A phase goes on from the state that the last one left, or from rest with `reset`: then
     what always-on learning sees of the way to equilibrium is nearly the same in both phases and
-    cancels. One step relaxes all layers once. `activation` is any increasing function; the smooth
+    cancels. Graded phases are followed: the nudge is beta times the amplitude, and a phase of sign
+    0 is free. One step relaxes all layers once. `activation` is any increasing function; the smooth
     jax.nn.sigmoid and jnp.tanh serve as well.
     """
 
@@ -83,6 +84,7 @@ class EquilibriumPropagation(eqx.Module):
     activation: Callable[[Array], Array] = eqx.field(static=True, default=hard_sigmoid)
     centred: bool = eqx.field(static=True, default=False)
     reset: bool = eqx.field(static=True, default=False)
+    graded = True
 
     def __check_init__(self):
         if len(self.sizes) < 2:
@@ -129,7 +131,7 @@ class EquilibriumPropagation(eqx.Module):
     def step(
         self, key: Key, params: Params, z: States, x: tuple[Array, Array], sign: Array
     ) -> States:
-        nudge = jnp.where(sign > 0, self.beta, -self.beta if self.centred else 0)
+        nudge = self.beta * (sign if self.centred else jnp.maximum(sign, 0))
         return relax(params, z, *x, nudge, self.dt, self.activation)
 
     def grad(self, params: Params, z: States, x: tuple[Array, Array], sign: Array) -> Params:
