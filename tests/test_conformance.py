@@ -292,7 +292,12 @@ def same(one, two):
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
+#: One of each kind of dynamics; the other methods take minutes to compile (make test-slow).
+KINDS = ("rbm", "chequerboard", "forward-forward", "equilibrium")
+EVERY = [pytest.param(m, marks=() if m in KINDS else pytest.mark.slow) for m in METHODS]
+
+
+@pytest.mark.parametrize("method", EVERY)
 def test_a_lane_alone_is_the_same_lane_among_many(method):
     """Bit for bit, with seeds and b swept around it; and the same seed gives the same bits
     again.

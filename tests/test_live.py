@@ -314,8 +314,15 @@ def wait_for(condition, seconds=60):
     assert condition()
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (390, "dark"),
+        (1280, "light"),
+        pytest.param(390, "light", marks=pytest.mark.slow),
+        pytest.param(1280, "dark", marks=pytest.mark.slow),
+    ],
+)
 def test_it_learns_without_an_error_and_fits_the_screen(browser, html, width, scheme):
     shown = opened(browser, html, width, prefers_color_scheme=scheme)
     wait_for(lambda: text_of(shown, ".b .now-nll") not in ("", "354.9"))
@@ -336,8 +343,15 @@ def test_it_learns_without_an_error_and_fits_the_screen(browser, html, width, sc
     assert min(painted) >= 2
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (390, "dark"),
+        (1280, "light"),
+        pytest.param(390, "light", marks=pytest.mark.slow),
+        pytest.param(1280, "dark", marks=pytest.mark.slow),
+    ],
+)
 def test_axe_finds_no_serious_violation(browser, html, width, scheme):
     shown = opened(
         browser, html, width, prefers_color_scheme=scheme, prefers_reduced_motion="reduce"
@@ -395,6 +409,7 @@ def choose(shown, field, value):
     )
 
 
+@pytest.mark.slow
 def test_every_rule_selection_and_duration_runs(browser, html):
     shown = opened(browser, html)
     for selection in ("alternating", "bernoulli", "markov", "pairs", "homeostatic", "blocks"):

@@ -162,6 +162,7 @@ class Asked(eqx.Module):
         return Asked(self.inner.with_length(tau))
 
 
+@pytest.mark.slow
 def test_the_planner_asks_a_process_for_its_interface_only():
     """The same phases give the same advice, word for word."""
     rule = aol_random(0.3, 8)

@@ -54,7 +54,7 @@ def phases(p: argparse.ArgumentParser, rule: str, length: float) -> None:
         help="ticks of a phase; their mean where they are random",
     )
     group = p.add_argument_group(
-        "phases of your own", "With --select, --duration or --recorded, --rule names the estimator."
+        "phases of your own", "With one of these the rule names the estimator alone."
     )
     group.add_argument(
         "--select", choices=tuple(SELECTIONS), help="how the sign of a phase is chosen"

@@ -17,7 +17,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from ..core import Phase, Run, State
+from ..core import NONE, Phase, Run, State, Visits, declares
 from ..data.sources import Rows
 from ..estimators import Differential, LastTerm, TwoTerm, Weighted, weigh_isd
 from ..kernels import _native, owned, threads
@@ -40,7 +40,7 @@ from .layered_state import (
     traces,
     with_traces,
 )
-from .tapes import Tape, keys, not_on_tape, reach, tape_of
+from .tapes import Tape, keys, not_on_tape, tape_of
 
 INFINITY = float("inf")
 #: How the kernels know an activation: a curve, and clip(offset + slope x, low, high) for curve 0.
@@ -127,6 +127,8 @@ class LayeredEngine:
                 "the native engine of layered networks knows EquilibriumPropagation, not "
                 f"{type(method).__name__}."
             )
+        if declares(run.process, "graded"):
+            return "the native engine of layered networks takes signs of +1, -1 and 0 only."
         if len(method.sizes) > 17:
             return "the native engine of layered networks takes 16 layers at most."
         if method.activation not in ACTIVATIONS:
@@ -152,7 +154,12 @@ class LayeredEngine:
         return Kernel(lanes).with_kept(state, Kernel(lanes).to_arrays(state))
 
     def advance(
-        self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]
+        self,
+        lanes: Lanes,
+        state: State,
+        ticks: int,
+        report: Callable[[int], None],
+        visits: Visits = NONE,
     ) -> State:
         """In pieces of about a third of a second."""
         kernel = Kernel(lanes)
@@ -164,16 +171,22 @@ class LayeredEngine:
             tape, told = draw(kernel.lanes, at, block)
             told = {name: np.asarray(part) for name, part in told.items()}
             arrays |= {"slot": np.zeros_like(arrays["slot"])} | told
-            ahead = min(reach(tape, arrays["left"]), ticks - done)
-            while ahead > 0:
-                began, n = time.perf_counter(), min(piece, ahead)
+            begun, end = done, min(done + reach(tape, arrays["left"]), ticks)
+            while done < end:
+                began, n = time.perf_counter(), min(piece, end - done, visits.ahead(done, ticks))
                 kernel.run(arrays, n, self.threads, self.isa)
                 piece = int(min(max(n * 0.3 / (time.perf_counter() - began), 1), 100 * piece))
-                ahead, done = ahead - n, done + n
+                done += n
+                if done in visits.at:
+                    visits.see(kernel.to_state(state, arrays, self.isa).params)
                 report(n)
-            state = settled(state, tape, arrays["slot"], arrays["left"])
-        state = state._replace(ticks=state.ticks + ticks)
+            state = settled(state, tape, arrays["slot"], arrays["left"], done - begun)
         return kernel.to_state(state, arrays, self.isa) if ticks else state
+
+
+def reach(tape: Tape, left: np.ndarray) -> int:
+    """Ticks that the tape lasts in every lane, with that many left of the present phase."""
+    return int((np.asarray(tape.phase.ticks)[:, 1:].sum(1, dtype=np.int64) + left).min())
 
 
 @eqx.filter_jit
@@ -186,7 +199,7 @@ def draw(lanes: Lanes, at: tuple[Any, Any, Phase, Any], slots: int) -> tuple[Tap
         n = start + jnp.arange(slots - 1, dtype=jnp.int32)
         _, k_source, _ = jax.vmap(keys, (None, 0))(key, n)
         row = jax.vmap(functools.partial(next_rows, run.source, replicas))(k_source, sign[1:])
-        nudge = method.beta * (sign if method.centred else sign > 0)
+        nudge = method.beta * (sign if method.centred else jnp.maximum(sign, 0))
         scale = jnp.full_like(sign, -1 / (method.beta * (2 if method.centred else 1)))
         return {
             "row": jnp.concatenate([jnp.full((1, replicas), -1), row]),

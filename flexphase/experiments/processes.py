@@ -25,7 +25,6 @@ from ..phases import (
     Pairs,
     Phases,
 )
-from ..record import Record
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, matching
@@ -124,7 +123,7 @@ def seeds_of(
     """Final NLL of the seeds of a process."""
     chosen = {"kappa": kappa} if name == "homeostatic" else {}
     run = matching(dataset, name=name, **chosen).isel(cell=0)
-    return Record(run).final("nll", averaged).values
+    return run["averaged.nll" if averaged else "nll"].values[:, -1]
 
 
 def in_words(values: dict[str, np.ndarray]) -> str:
@@ -145,7 +144,7 @@ def by_process(last: dict[str, np.ndarray], slow: dict[str, np.ndarray]) -> Pane
     series = [
         medians("last iterate", x - 0.12, list(last.values()), kind="dots"),
         medians("slow weights", x + 0.12, list(slow.values()), kind="dots", colour=1),
-        Series("independent", np.array(known) - 0.3, *theirs, colour=6, kind="dots"),
+        Series("measured independently", np.array(known) - 0.3, *theirs, colour=6, kind="dots"),
     ]
     return Panel("Phases of mean length 100", "process", LABEL, series, names=[*PROCESSES.values()])
 

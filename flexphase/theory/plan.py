@@ -214,7 +214,7 @@ def regime(run: Run, feedback: float, mixing: float) -> str:
 def of_length(process: Process, tau: int) -> Process:
     """The same process with phases of mean length tau; one that does not know how is stretched."""
     own: Any = getattr(process, "with_length", None)
-    return own(tau) if callable(own) else Stretched(process, tau)
+    return own(tau) if callable(own) else Stretched(process, tau)  # type: ignore
 
 
 def lengths_of(process: Process, sign: float) -> tuple[float, np.ndarray]:
