@@ -91,22 +91,24 @@ def extrapolate(seen: dict[tuple[int, int], float]) -> dict[int, float]:
     scale = float(np.median(list(seen.values()))) - floor or 1.0
 
     def row(k: int, s: int) -> np.ndarray:
-        """Of B(s) + N(k), in: the floor, what B still loses from s on, what N has won up to k."""
+        """Of B(s) + N(k), in: the end of B (above or below 0), what B still loses from s on, what N
+        has won up to k.
+        """
         falls = [float(s <= at) for at in range(near, far)]
         rises = [float(at <= k) for at in rates[1:]]
-        return np.array([1.0, *falls, *rises])
+        return np.array([1.0, -1.0, *falls, *rises])
 
     places = list(seen)
     # far from the floor the law is coarse, and what matters is near
     weights = np.array([1 / (1 + (seen[place] - floor) / scale) for place in places])
     rows = np.stack([row(k, k + h) for k, h in places])
     values = np.array([seen[place] - floor for place in places])
-    timid = 1e-2 * np.eye(rows.shape[1])[1 + far - near :]  # a rise of N must be seen to be there
+    timid = 1e-2 * np.eye(rows.shape[1])[2 + far - near :]  # a rise of N must be seen to be there
     x, _ = nnls(
         np.concatenate([weights[:, None] * rows, timid]),
         np.concatenate([weights * values, np.zeros(len(timid))]),
     )
-    recent = x[1 : 1 + far - near][-2:]
+    recent = x[2 : 2 + far - near][-2:]
     gain = float(recent.mean()) if len(recent) else 0.0
 
     def end(k: int) -> float:
