@@ -43,6 +43,7 @@ STUDIES = {
     experiment.name: experiment
     for experiment in (
         Experiment("processes", "which order of phases can learning live with?", ("processes",)),
+        Experiment("slow", "last iterate against slow weights, for every rule and eta", ("slow",)),
         Experiment("separation", "phases in blocks: where it hurts, what mends", ("separation",)),
     )
 }
