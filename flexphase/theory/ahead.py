@@ -17,6 +17,7 @@ from .ladder import Ladder, Metric, at_rate, climb, lowest, rung
 from .plan import Plan, of_length, plan
 from .variance import saving
 
+SURE, MOST = 0.8, 16  # seeds are doubled, up to MOST, until so many resamples agree
 WORTH = 0.1  # of the variance: what another b must save to be advised
 OTHER = 1.5  # tau within this factor is the same
 FARTHEST = 8  # times the present tau: how far a longer one is tried
@@ -46,21 +47,26 @@ def plan_run(
         ticks: the length of the run that is planned.
         average: the fraction from which slow weights are averaged, if they will be read.
         bias: the share of an update that its bias may have, for the tau that is tried.
-        seeds: networks for each short run.
+        seeds: networks for each short run; more where they do not agree.
         lanes: chains for the moments.
         seed: of everything; the planned run should have others.
         say: is given a line at every step.
 
     Example: `plan_run(run, NLL(data), ticks=2_000_000, average=0.5)`
     """
-    ladder = climb(run, metric, ticks, average=average, seeds=seeds, seed=seed, say=say)
+    while True:
+        ladder = climb(run, metric, ticks, average=average, seeds=seeds, seed=seed, say=say)
+        near, spread = ladder.sure()
+        if near >= SURE or 2 * seeds > MOST:
+            break
+        seeds *= 2
+        say(f"only {near:.0%} of resamples agree: again with {seeds} seeds")
     eta = ladder.eta * 2.0**ladder.best
     say("moments and mixing of the machine that half the run trains")
     best = at_rate(run, eta)
     trained = train(best, ticks=max(1, ticks // 2), seed=seed, records=1).parameters()
-    near, spread = ladder.sure()
     why_eta = (
-        f"{eta:.3g} should end lowest of {len(ladder.values)} rates in runs of 1/32 to 1/2 of the "
+        f"{eta:.3g} should end lowest of {len(ladder.values)} rates in runs of 1/8 to 1/2 of the "
         f"length ({seeds} seeds, the work of {ladder.work:.0f} networks); {near:.0%} of resamples "
         "stay within a factor of 2"
     )

@@ -21,12 +21,13 @@ from ..core import Run
 from ..lanes import grid
 from ..training import train
 
-#: Rungs: lengths of 1/32, 1/16, ... 1/2 of the run, and how many rates are tried at each.
-RUNGS = {-5: 11, -4: 11, -3: 7, -2: 4, -1: 3}
+#: Rungs: lengths of 1/8, 1/4 and 1/2 of the run, and how many rates are tried at each.
+RUNGS = {-3: 11, -2: 6, -1: 4}
 OCTAVES = 5  # rates from eta / 2^5 to eta 2^5, and again from the edge where the best lies there
 WIDEST = 15  # octaves
 SHRINKS = 0.5  # beyond what was seen, what an octave more of eta t still gains halves every time
 RESAMPLES = 200
+LITTLE = 0.02  # of the metric: a smaller difference is not taken for learning
 
 Metric = Callable[[Any], Any]
 
@@ -47,25 +48,31 @@ class Ladder(NamedTuple):
         return sum(len(seeds) * 2.0**h for h, seeds in rungs)
 
     def predicted(self, resample: np.random.Generator | None = None) -> dict[int, float]:
-        """Octave k -> the mean at the end of the run, B(eta 2^k t) + N(eta 2^k), both from least
+        """Octave k -> the median at the end of the run, B(eta 2^k t) + N(eta 2^k), both from least
         squares with B falling and N rising.
 
         Args:
             resample: draw as many seeds again, for the error.
         """
-        seen = {
-            (k, h): float(
-                np.mean(seeds if resample is None else resample.choice(seeds, len(seeds)))
-            )
-            for k, rungs in self.values.items()
-            for h, seeds in rungs.items()
-        }
-        return extrapolate(seen)
+
+        def middle(seeds: np.ndarray) -> float:
+            drawn = seeds if resample is None else resample.choice(seeds, len(seeds))
+            return float(np.median(drawn))  # tails are heavy
+
+        rates = self.values.items()
+        return extrapolate({(k, h): middle(v) for k, rungs in rates for h, v in rungs.items()})
 
     @property
     def best(self) -> int:
         """The octave that should end lowest."""
         return lowest(self.predicted())
+
+    @property
+    def learns(self) -> bool:
+        """Does the best rate end at least LITTLE below the smallest one, which hardly moves?"""
+        ends = self.predicted()
+        still = ends[min(ends)]
+        return still - min(ends.values()) > LITTLE * abs(still)
 
     def sure(self, seed: int = 0) -> tuple[float, float]:
         """(share of resamples whose best rate is within a factor of 2 of the best, sd of what is
@@ -150,7 +157,9 @@ def climb(
             values = rung(run, metric, rates, length, average, seeds, seed)
             for k, ends in values.items():
                 ladder.values.setdefault(k, {})[h] = ends
-        tried, centre = sorted(ladder.values), ladder.best
+        tried = sorted(ladder.values)
+        # where nothing has learned, the rates were too small
+        centre = ladder.best if ladder.learns else tried[-1]
         if centre not in (tried[0], tried[-1]) or abs(centre) >= WIDEST:
             return ladder
 
