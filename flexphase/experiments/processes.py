@@ -36,11 +36,11 @@ DATA = None
 PLAIN = ("rbm", 16, 16)
 BUILD = f"{__name__}:build"
 ETA, LENGTH = 0.005, 100
-KAPPA, STAY, BLOCK = 0.1, 0.75, 4  # mean runs of a sign: 4 phases for Markov and for blocks
-KAPPAS = [0.01, 0.03, 0.1, 0.3, 1.0]
+KAPPA, STAY, BLOCK = 5.0, 0.75, 4  # mean runs of a sign: 4 phases for Markov and for blocks
+KAPPAS = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
 SIZES = {
-    "quick": {"phases": 10_000, "seeds": 8, "kappas": [0.01, 0.1, 1.0]},
-    "full": {"phases": 100_000, "seeds": 8, "kappas": KAPPAS},
+    "quick": {"phases": 10_000, "seeds": 8, "kappas": [0.5, 5.0]},
+    "full": {"phases": 100_000, "seeds": 16, "kappas": KAPPAS},
 }
 #: Name of a process: the words below its points.
 PROCESSES = {
@@ -157,7 +157,7 @@ def by_kappa(size: dict[str, Any], dataset: xr.Dataset, bernoulli: np.ndarray) -
     level = np.full(2, np.median(bernoulli))
     ends = np.array([kappas[0], kappas[-1]])
     series.append(Series("Bernoulli, last iterate", ends, level, colour=6, line=1))
-    title = "Homeostatic selection: Bernoulli at 0, pairs at 1"
+    title = "Homeostatic selection: Bernoulli at kappa = 0"
     return Panel(title, "kappa, the pull to balance", LABEL, series, logx=True)
 
 
