@@ -6,12 +6,13 @@ with the standard deviation over lanes, and must stay below 4.
 
 from functools import cache
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from conftest import z_score
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
@@ -48,18 +49,69 @@ SHARES = {
 }
 
 
+class AnySelection(eqx.Module):
+    """One of the selections, chosen by a number, so that all of them share a program."""
+
+    which: jax.Array
+    alternates = False
+    timed = True
+
+    @property
+    def b(self):
+        return jnp.stack([jnp.float32(one.b) for one in SELECTIONS.values()])[self.which]
+
+    def init(self, key):
+        return tuple(one.init(key) for one in SELECTIONS.values())
+
+    def sign(self, u, n, states):
+        every = zip(SELECTIONS.values(), states, strict=True)
+        signs, states = zip(*(one.sign(u, n, state) for one, state in every), strict=True)
+        return jnp.stack([jnp.float32(sign) for sign in signs])[self.which], states
+
+    def lasted(self, sign, share, states):
+        every = zip(SELECTIONS.values(), states, strict=True)
+        return tuple(
+            one.lasted(sign, share, state) if isinstance(one, fp.Homeostatic) else state
+            for one, state in every
+        )
+
+
+class AnyDuration(eqx.Module):
+    """One of the durations, in the same way."""
+
+    which: jax.Array
+
+    @property
+    def mean(self):
+        return jnp.stack([jnp.float32(one.mean) for one in DURATIONS.values()])[self.which]
+
+    def init(self, key):
+        return tuple(one.init(key) for one in DURATIONS.values())
+
+    def next(self, u, key, sign, states):
+        every = zip(DURATIONS.values(), states, strict=True)
+        drawn, states = zip(*(one.next(u, key, sign, state) for one, state in every), strict=True)
+        return jnp.stack(drawn)[self.which], states
+
+
 @cache
+def every_tape():
+    """Tapes of all pairs, arrays of (selections, durations, lanes, phases)."""
+    keys = jax.random.split(jax.random.key(17), LANES)
+
+    def draw(select, last, key):
+        return tape(fp.Phases(AnySelection(select), AnyDuration(last)), key, PHASES)
+
+    for axes in ((None, None, 0), (None, 0, None), (0, None, None)):
+        draw = jax.vmap(draw, axes)
+    drawn = jax.jit(draw)(jnp.arange(len(SELECTIONS)), jnp.arange(len(DURATIONS)), keys)
+    return jax.tree.map(lambda part: np.asarray(part, float), drawn)
+
+
 def lanes_of(select):
     """Tapes of a selection with every duration, arrays of (lanes, phases)."""
-    processes = {name: fp.Phases(SELECTIONS[select], law) for name, law in DURATIONS.items()}
-
-    @jax.jit
-    @jax.vmap
-    def draw(key):
-        return {name: tape(process, key, PHASES) for name, process in processes.items()}
-
-    drawn = draw(jax.random.split(jax.random.key(17), LANES))
-    return jax.tree.map(lambda part: np.asarray(part, float), drawn)
+    row = jax.tree.map(lambda part: part[list(SELECTIONS).index(select)], every_tape())
+    return {name: jax.tree.map(lambda part, i=i: part[i], row) for i, name in enumerate(DURATIONS)}
 
 
 def z_of_lanes(values, exact):
@@ -154,34 +206,37 @@ def test_a_homeostat_balances_time_and_not_counts():
     that stops growing, where those of random selection grow like sqrt(n): after 500 phases their
     variance is n (E[T^2] / tau^2) / (b (1 - b)) + ... = 4 n (2 - 1/tau) at b = 1/2.
     """
-    phases = {}
-    for name, select in (
-        ("homeostatic", fp.Homeostatic(0.5, 0.5)),
-        ("bernoulli", fp.Bernoulli(0.5)),
-    ):
-        process = fp.Phases(select, fp.Geometric(5.0))
-        keys = jax.random.split(jax.random.key(8), 256)
-        phases[name] = jax.vmap(lambda key, process=process: tape(process, key, 500))(keys)
-    sums = {k: np.asarray((p.sign * p.ticks / (p.prob * 5)).sum(1)) for k, p in phases.items()}
+
+    @jax.jit
+    @jax.vmap
+    def weighed(key):
+        own = {}
+        for name, select in (("h", fp.Homeostatic(0.5, 0.5)), ("b", fp.Bernoulli(0.5))):
+            own[name] = tape(fp.Phases(select, fp.Geometric(5.0)), key, 500)
+        sums = {k: (p.sign * p.ticks / (p.prob * p.length)).sum() for k, p in own.items()}
+        return sums, (own["h"].sign > 0).mean()
+
+    sums, share = weighed(jax.random.split(jax.random.key(8), 256))
     variance = 500 * 4 * (2 - 1 / 5)
-    assert abs(sums["bernoulli"].var() / variance - 1) < 4 * (2 / 256) ** 0.5
-    assert sums["homeostatic"].var() < 0.05 * variance
+    assert abs(np.var(sums["b"]) / variance - 1) < 4 * (2 / 256) ** 0.5
+    assert np.var(sums["h"]) < 0.05 * variance
     # the share of positive phases stays b, as a length does not depend on why its sign was chosen
-    share = np.asarray((phases["homeostatic"].sign > 0).mean(1))
     assert z_of_lanes(share, 0.5) < 4
 
 
 def test_a_homeostat_of_matched_lengths_is_off_balance():
-    """The one pair whose b is not what it says: long positive phases are followed by one negative
-    phase, short ones by another positive one, so there are fewer and longer negative phases. Time
-    is balanced all the same: sums of T over both signs agree to a few phases.
+    """The one pair whose b is not what it says: a long positive phase is followed by one negative
+    phase, a short one often by another positive one, so negative phases are fewer and longer. Time
+    is balanced all the same, so that always-on learning sees both terms alike, and ISD does not.
     """
-    phases = lanes_of("homeostatic")["matched"]
-    positive = phases.sign > 0
-    share = positive.mean(1)
-    assert 0.31 < share.mean() < 0.36 and z_of_lanes(share, 0.3) > 8
-    imbalance = (np.where(positive, 0.7, -0.3) * phases.ticks / 5).sum(1)
-    assert np.abs(imbalance).mean() < 6  # of 512 phases
+    process = fp.Phases(fp.Homeostatic(0.5, 5.0), fp.Matched(fp.Geometric(20.0)))
+    lanes = jax.random.split(jax.random.key(17), LANES)
+    phases = jax.jit(jax.vmap(lambda key: tape(process, key, PHASES)))(lanes)
+    positive, ticks = np.asarray(phases.sign) > 0, np.asarray(phases.ticks, float)
+    assert z_of_lanes(positive.mean(1), 0.5) > 10 and 0.53 < positive.mean() < 0.58
+    assert ticks[~positive].mean() > 1.15 * ticks[positive].mean()
+    imbalance = (np.where(positive, 0.5, -0.5) * ticks / 20).sum(1)
+    assert np.abs(imbalance).mean() < 1  # of 512 phases
 
 
 # ---- lengths
@@ -238,10 +293,12 @@ def test_lengths_have_the_law_that_scipy_gives_them(law):
         assert many @ k**2 - float(law.mean) ** 2 == pytest.approx(float(law.variance), rel=1e-3)
 
 
-means, spreads = st.floats(1.01, 200), st.floats(0.05, 3)
+means, spreads = st.floats(1.5, 200), st.floats(0.05, 3)
+shares = st.floats(0, 0.984375, width=32, allow_subnormal=False)
 keys = st.integers(0, 2**31 - 1).map(jax.random.key)
 
 
+@settings(max_examples=6)
 @given(means, spreads, keys)
 def test_no_length_is_below_one_tick_and_every_law_says_its_mean(mean, cv, key):
     for law in (fp.Gamma(mean, cv), fp.LogNormal(mean, cv), fp.Weibull(mean, cv)):
@@ -268,11 +325,11 @@ def test_measured_lengths_keep_their_mean_when_stretched(samples, tau):
     assert float(law.mean) == pytest.approx(np.mean(samples), rel=1e-5)
     other = law.with_mean(tau)
     assert float(other.samples.min()) >= 1 - 1e-5
-    if max(samples) > 1.01 or tau >= 1:
-        assert float(other.mean) == pytest.approx(max(tau, 1), rel=1e-4) or max(samples) < 1.01
+    if np.mean(samples) > 1.001 or tau > np.mean(samples):
+        assert float(other.mean) == pytest.approx(tau, rel=1e-3)
 
 
-@given(st.floats(0, 0.99), st.floats(0, 0.99))
+@given(shares, shares)
 def test_b_of_a_markov_chain_is_its_stationary_law(plus, minus):
     """The eigenvector of the transition matrix, by NumPy."""
     moves = np.array([[plus, 1 - plus], [1 - minus, minus]])
@@ -283,11 +340,14 @@ def test_b_of_a_markov_chain_is_its_stationary_law(plus, minus):
 
 @given(st.integers(1, 9), st.integers(1, 9))
 def test_blocks_are_runs_of_that_many(plus, minus):
-    sign = np.asarray(tape(fp.Phases(fp.Blocks(plus, minus), fp.Fixed(1)), keys_of(0), 64).sign)
+    sign = np.asarray(
+        tape(fp.Phases(fp.Blocks(plus, minus), fp.Fixed(1)), jax.random.key(0), 64).sign
+    )
     assert np.array_equal(sign, np.resize([1] * plus + [-1] * minus, 64))
     assert float(fp.Blocks(plus, minus).b) == pytest.approx(plus / (plus + minus))
 
 
+@settings(max_examples=8)
 @given(keys)
 def test_pairs_and_a_strict_homeostat_see_one_of_each(key):
     """In every pair of phases, at equal lengths."""
@@ -296,6 +356,7 @@ def test_pairs_and_a_strict_homeostat_see_one_of_each(key):
         assert (sign.reshape(-1, 2).sum(1) == 0).all()
 
 
+@settings(max_examples=8)
 @given(keys)
 def test_a_matched_phase_lasts_as_long_as_the_positive_one_before_it(key):
     told = tape(fp.Phases(fp.Bernoulli(0.6), fp.Matched(fp.Geometric(7.0))), key, 64)
@@ -310,14 +371,10 @@ def test_a_matched_phase_lasts_as_long_as_the_positive_one_before_it(key):
 def test_stretched_phases_have_the_mean_length_that_is_asked_for(tau):
     """z over 64 lanes of 256 phases, for a process that does not know how to change its length."""
     process = Stretched(fp.Phases(fp.Pairs(), fp.Geometric(6.0), fp.Fixed(3)), tau)
-    keys = jax.random.split(jax.random.key(2), LANES)
-    told = jax.vmap(lambda key: tape(process, key, 256))(keys)
+    lanes = jax.random.split(jax.random.key(2), LANES)
+    told = jax.vmap(lambda key: tape(process, key, 256))(lanes)
     assert z_of_lanes(np.asarray(told.ticks, float).mean(1), tau) < 4
     for sign in (1, -1):
         own = np.asarray(told.sign) == sign
         mean = (own * np.asarray(told.ticks)).sum(1) / own.sum(1)
         assert z_of_lanes(mean, float(np.asarray(told.length)[own][0])) < 4
-
-
-def keys_of(seed):
-    return jax.random.key(seed)
