@@ -9,7 +9,7 @@ from any_process import PROCESSES
 
 import flexphase as fp
 from flexphase.core import init, lane_keys, tick
-from flexphase.phases import tape
+from flexphase.phases import Tick, tape
 
 RULES = {
     "cd": fp.cd(3),
@@ -41,7 +41,7 @@ def test_a_schedule_is_the_tape(name):
     """
     rule = RULES[name]
     columns = list(zip(*fp.schedule(tuple(rule), seed=4, phases=300), strict=True))
-    for field, ours, theirs in zip(fp.Tick._fields, columns, told(rule, 300, 4), strict=True):
+    for field, ours, theirs in zip(Tick._fields, columns, told(rule, 300, 4), strict=True):
         np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs), err_msg=field)
 
 
