@@ -73,8 +73,13 @@ class Record:
 
     @property
     def averaged(self) -> bool:
-        """Does it hold slow weights?"""
-        return bool(self.averaged_params)
+        """Does it hold slow weights, or at least what was measured on them?
+
+        A sweep that does not keep parameters keeps the metrics of both.
+        """
+        if self.params:
+            return bool(self.averaged_params)
+        return any(str(name).startswith("averaged.") for name in self.dataset)
 
     def final(self, metric: str | None = None, averaged: bool = False) -> xr.DataArray:
         """A metric at the end, in every lane.
@@ -199,6 +204,11 @@ class Record:
         if averaged:
             self._need_average()
         kept = self.averaged_params if averaged else self.params
+        if not kept:
+            raise ValueError(
+                "this record holds no parameters: its sweep did not keep them; "
+                "run it with keep_params=True."
+            )
         method = self.method(allow)
         like = jax.eval_shape(lambda: method.init(jax.random.key(0))[0])
 
