@@ -227,8 +227,8 @@ def test_tempered_chains_sample_the_enumerated_distribution():
 
 def test_every_temperature_keeps_its_own_distribution():
     """One sweep with exchanges from exact samples of each E_beta leaves each law as it is: z-scores
-    of the mean of J = a v + c h + v W h at every temperature, 8,000 lanes, |z| below 4.5. An exchange
-    that was accepted in the wrong direction would shift them.
+    of the mean of J = a v + c h + v W h at every temperature, 8,000 lanes, |z| below 4.5. An
+    exchange that was accepted in the wrong direction would shift them.
     """
     params, machine, n = params_of(2, 2, seed=7), Tempered(RBM(2, 2), 4), 8000
     start, mean, var = [], [], []

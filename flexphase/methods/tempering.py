@@ -5,8 +5,8 @@ Replicas of the free machine run side by side at inverse temperatures 0 = beta_1
     E_beta(v, h) = base(v) - beta (a v + c h + v W h),
 
 and neighbours exchange their states with probability min(1, exp((beta_j - beta_i) (J_i - J_j))),
-J = a v + c h + v W h. The hot ones move anywhere, so that the coldest, which is the machine itself, comes
-out of its minima. The chains persist from one negative phase to the next.
+J = a v + c h + v W h. The hot ones move anywhere, so that the coldest, which is the machine itself,
+comes out of its minima. The chains persist from one negative phase to the next.
 """
 
 from typing import Any, NamedTuple
