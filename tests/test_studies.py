@@ -125,16 +125,18 @@ def test_separation_from_end_to_end(monkeypatch, tmp_path):
 
 
 def test_the_family_from_end_to_end(monkeypatch, tmp_path):
-    """Two methods at toy size: one has all rules, the other no negative term."""
+    """Two methods at toy size and two rules of each; one has no negative term."""
     module = figure("family")
-    few = {name: module.SETTINGS[name] for name in ("helmholtz", "predictive")}
-    monkeypatch.setattr(module, "SETTINGS", few)
-    toy = {"share": 0.002, "seeds": 2, "rates": [0.1, 1.0], "moments": 8, "methods": list(few)}
+    left_out = {("helmholtz", rule) for rule in ("aol", "aol-random", "pairs")}
+    left_out |= {("predictive", rule) for rule in ("two-term", "aol-random", "pairs")}
+    monkeypatch.setattr(module, "REFUSED", left_out)
+    few = ["helmholtz", "predictive"]
+    toy = {"share": 0.002, "seeds": 2, "rates": [0.1, 1.0], "moments": 8, "methods": few}
     monkeypatch.setitem(module.SIZES, "quick", toy)
     assert main(["study", "family", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
     dataset = kept(tmp_path / "run" / "family.nc")
     claims = json.loads(dataset.attrs["claims"])
-    assert len(claims) == 4 + 2
+    assert len(claims) == 2
     text = (tmp_path / "run" / "report.html").read_text()
     assert "untrained" in text and "learns at least 80 %" in text
 
