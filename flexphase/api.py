@@ -42,24 +42,31 @@ from .methods import (
     NCE,
     RBM,
     Accuracy,
+    BinaryUnits,
     BoltzmannMachine,
+    Centred,
     ContrastiveHebbian,
     DeepResistor,
     Descent,
     EnergyModel,
     EquilibriumPropagation,
     ForwardForward,
+    GaussianUnits,
     Gibbs,
     GridNLL,
+    Harmonium,
     HelmholtzMachine,
     Holomorphic,
     Hopfield,
     Langevin,
+    MixedUnits,
     PredictiveCoding,
     RandomSign,
     RecurrentHebbian,
     ResistorNetwork,
     SelfContrastiveForwardForward,
+    SoftmaxUnits,
+    Tempered,
     conductances,
     deep_energy_model,
     layered_edges,
@@ -98,6 +105,7 @@ from .rules import aol, aol_random, cd, isd
 from .theory.moments import moments
 from .theory.plan import plan
 from .training import train
+from .unit_likelihood import UnitNLL, unit_ais
 
 __all__ = [  # noqa: RUF022
     # data and stimuli
@@ -142,6 +150,13 @@ __all__ = [  # noqa: RUF022
     "schedule",
     # methods
     "RBM",
+    "Harmonium",
+    "BinaryUnits",
+    "GaussianUnits",
+    "SoftmaxUnits",
+    "MixedUnits",
+    "Tempered",
+    "Centred",
     "BoltzmannMachine",
     "ForwardForward",
     "EquilibriumPropagation",
@@ -200,6 +215,8 @@ __all__ = [  # noqa: RUF022
     "NLL",
     "GridNLL",
     "Accuracy",
+    "UnitNLL",
+    "unit_ais",
     "log_z",
     "bracket",
     "ForwardForwardError",
