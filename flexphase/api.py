@@ -13,6 +13,7 @@ from .core import (
     Run,
     Source,
     State,
+    Updater,
     tick,
 )
 from .data import (
@@ -26,6 +27,8 @@ from .data import (
     mnist,
     overlay,
 )
+from .devices.circuit import Circuit
+from .devices.device import Device, OnDevice
 from .estimators import Baseline, Differential, TwoTerm, Weighted, always_on, differential, two_term
 from .lanes import Grid, grid
 from .likelihood import NLL, log_z
@@ -85,6 +88,10 @@ __all__ = [  # noqa: RUF022
     "Estimator",
     "Observer",
     "Optimiser",
+    "Updater",
+    "Device",
+    "OnDevice",
+    "Circuit",
     "Run",
     "State",
     "tick",

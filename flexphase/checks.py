@@ -70,6 +70,15 @@ def above_zero(value: Any, what: str, most: float = np.inf) -> Array:
     return jnp.asarray(value, jnp.float32)
 
 
+def between(value: Any, what: str, low: float, high: float = np.inf) -> Array:
+    """A number from low to high, both included."""
+    array = _number(value, what)
+    if array is not None and not np.all((array >= low) & (array <= high)):
+        top = f" and at most {high:g}" if high < np.inf else ""
+        raise ValueError(f"{what} must be at least {low:g}{top}, not {value!r}.")
+    return jnp.asarray(value, jnp.float32)
+
+
 def positive_length(tau: Any, whole: bool = False) -> Array:
     what = "a phase length"
     array = _number(tau, what)

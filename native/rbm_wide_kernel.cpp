@@ -7,8 +7,12 @@
 // start, O(hidden) per tick, and is written to W once, at its end. `gathered` holds the sum of rate
 // h so far. Where a call ends inside such a phase, the parameters are written as they are, and
 // those of the start of the phase are kept in `base`, so that where calls end makes no difference.
+//
+// Devices have to be written tick by tick: `gathered` stays 0 then, and the product is taken anew
+// after every tick that wrote something.
 #include "boltzmann.h"
 #include "walk.h"
+#include "writer.h"
 
 namespace FLEXPHASE_ISA {
 namespace {
@@ -44,10 +48,12 @@ struct Lane {
     int32_t updates = 0, error = kFine;
     float eta, gathered_a = 0;
     TapePhase phase{};
-    Rng<N> rng[kParts];
+    Rng<N> rng[kParts], write_rng[kParts];
+    Writer<N> writer;
 
     Lane(const RbmJob& job, int64_t l, float* p)
-        : job(job), l(l), V(job.visible), H(job.hidden), Vp(whole(V)), Hp(whole(H)) {
+        : job(job), l(l), V(job.visible), H(job.hidden), Vp(whole(V)), Hp(whole(H)),
+          writer(job.device, [l](int) { return l; }) {
         Scratch s{p};
         W = s.floats(V * Hp);
         acc_W = s.floats(job.remember ? V * Hp : 0);
@@ -116,16 +122,31 @@ struct Lane {
             load(acc_a, job.acc_a + l * V, V, Vp);
             load(acc_c, job.acc_c + l * H, H, Hp);
         }
-        const uint32_t* s = job.rng + l * 4 * kStreams;
+        read_rng(rng, job.rng);
+        if (job.device.rng) read_rng(write_rng, job.device.rng);
+        find_active(v);
+    }
+    void read_rng(Rng<N>* to, const uint32_t* from) const {
+        from += l * 4 * kStreams;
         for (int p = 0; p < kParts; p++)
             for (int k = 0; k < N; k++) {
                 const int i = p * N + k;
-                rng[p].s0[k] = s[i];
-                rng[p].s1[k] = s[kStreams + i];
-                rng[p].s2[k] = s[2 * kStreams + i];
-                rng[p].s3[k] = s[3 * kStreams + i];
+                to[p].s0[k] = from[i];
+                to[p].s1[k] = from[kStreams + i];
+                to[p].s2[k] = from[2 * kStreams + i];
+                to[p].s3[k] = from[3 * kStreams + i];
             }
-        find_active(v);
+    }
+    void write_rng_back(const Rng<N>* from, uint32_t* to) const {
+        to += l * 4 * kStreams;
+        for (int p = 0; p < kParts; p++)
+            for (int k = 0; k < N; k++) {
+                const int i = p * N + k;
+                to[i] = from[p].s0[k];
+                to[kStreams + i] = from[p].s1[k];
+                to[2 * kStreams + i] = from[p].s2[k];
+                to[3 * kStreams + i] = from[p].s3[k];
+            }
     }
 
     OUT_OF_LINE void write() {
@@ -155,15 +176,8 @@ struct Lane {
         job.left[l] = (int32_t)left;
         job.slot[l] = (int32_t)slot;
         job.updates[l] += updates;
-        uint32_t* s = job.rng + l * 4 * kStreams;
-        for (int p = 0; p < kParts; p++)
-            for (int k = 0; k < N; k++) {
-                const int i = p * N + k;
-                s[i] = rng[p].s0[k];
-                s[kStreams + i] = rng[p].s1[k];
-                s[2 * kStreams + i] = rng[p].s2[k];
-                s[3 * kStreams + i] = rng[p].s3[k];
-            }
+        write_rng_back(rng, job.rng);
+        if (job.device.rng) write_rng_back(write_rng, job.device.rng);
     }
 
     bool phase_is_over() const { return left == 0; }
@@ -286,6 +300,7 @@ struct Lane {
         if (job.remember) return remembered(phase.weight[m], phase.apply[m]);
         const float rate = phase.apply[m] ? eta * phase.weight[m] : 0;
         if (rate == 0) return;
+        if (writer.on) return write_devices(rate);
         const F r = splat<N>(rate);
         if (phase.positive) {
             for (int64_t j = 0; j < Hp; j += N)
@@ -298,6 +313,68 @@ struct Lane {
         if (job.visible_bias)
             for (int64_t i = 0; i < Vp; i += N) at(a, i) = gate<N>(r, at(v, i), at(a, i));
     }
+    // Random numbers for the write of N synapses beside each other.
+    struct Draws {
+        Lane& lane;
+        int part = 0;
+        int64_t parameter = 0, count = N;  // of the first of them, in the order of JAX
+
+        F uniform() {
+            if (__builtin_expect(lane.job.device.given != nullptr, 0)) return given(0) * kUnit;
+            return FLEXPHASE_ISA::uniform<N>(lane.write_rng[part]);
+        }
+        F bell(int which) {
+            if (__builtin_expect(lane.job.device.given != nullptr, 0)) return given(which);
+            const F first = FLEXPHASE_ISA::uniform<N>(lane.write_rng[part]);
+            return bell_of<N>(first, FLEXPHASE_ISA::uniform<N>(lane.write_rng[part]));
+        }
+        F given(int which) const {
+            const DeviceJob& d = lane.job.device;
+            const int64_t row = (lane.now * lane.job.lanes + lane.l) * 3 + which;
+            F x{};
+            for (int64_t k = 0; k < count; k++) x[k] = d.given[row * d.parameters + parameter + k];
+            return x;
+        }
+    };
+    // n parameters from number `first` on, of which those with a mark in s are asked for a change.
+    // Returns: was one of them written?
+    bool write_row(float* theta, int64_t n, int64_t first, const float* s, F change,
+                   const Writer<N>::Ask& asked, Draws& draw) {
+        I wrote{};
+        for (int64_t j = 0; j < whole(n); j += N) {
+            draw.part = j / N % kParts;
+            draw.parameter = first + j;
+            draw.count = n - j < 0 ? 0 : n - j < N ? n - j : N;
+            const F old = at(theta, j);
+            at(theta, j) = writer.write(old, change, asked, at(s, j) != 0.0f, draw);
+            wrote |= at(theta, j) != old;
+        }
+        return any<N>(wrote);
+    }
+    void write_devices(float rate) {
+        const F r = splat<N>(rate);
+        const auto asked = writer.ask(r);
+        Draws draw{*this};
+        bool wrote = false;
+        for (int64_t k = 0; k < count; k++)
+            wrote |= write_row(W + active[k] * Hp, H, active[k] * H, h, r, asked, draw);
+        wrote |= write_row(c, H, V * H + V, h, r, asked, draw);
+        if (job.visible_bias) write_row(a, V, V * H, v, r, asked, draw);
+        if (wrote && phase.positive) product();
+    }
+    // The same where every synapse is asked for a change of its own.
+    void write_each(float* theta, float* acc, int64_t n, int64_t first, Draws& draw) {
+        for (int64_t j = 0; j < whole(n); j += N) {
+            draw.part = j / N % kParts;
+            draw.parameter = first + j;
+            draw.count = n - j < 0 ? 0 : n - j < N ? n - j : N;
+            const F change = -(eta * at(acc, j));
+            const I every = at(acc, j) != 0.0f;
+            at(theta, j) = writer.write(at(theta, j), change, writer.ask(change), every, draw);
+            at(acc, j) = splat<N>(0);
+        }
+    }
+
     // Row i of M plus r s, for active i.
     void add_rows(float* M, F r, const float* s) {
         for (int64_t k = 0; k < count; k++) {
@@ -325,6 +402,14 @@ struct Lane {
                     at(acc_a, i) = gate<N>(minus, at(v, i), at(acc_a, i));
         }
         if (!steps) return;
+        if (writer.on) {
+            Draws draw{*this};
+            for (int64_t i = 0; i < V; i++) write_each(W + i * Hp, acc_W + i * Hp, H, i * H, draw);
+            write_each(a, acc_a, V, V * H, draw);
+            write_each(c, acc_c, H, V * H + V, draw);
+            if (phase.positive) product();
+            return;
+        }
         auto move = [this](float* theta, float* acc, int64_t n) {
             for (int64_t i = 0; i < n; i += N) {
                 at(theta, i) -= eta * at(acc, i);

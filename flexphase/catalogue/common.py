@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from . import devices
 from .arguments import count, number
 from .datasets import DATASETS
 from .entries import Input
@@ -67,14 +68,15 @@ def negative_start(args: argparse.Namespace) -> str:
 
 def make_run(args: argparse.Namespace, method: Any, source: Any) -> "Run":
     """The run of a method on a source, with what the shared options say: rule, learning rate,
-    optimiser and batch size.
+    optimiser, device and batch size.
     """
     import optax
 
     from ..core import Optimiser, Run
     from ..replicas import Batches, Replicas
 
-    optimiser = Optimiser(args.lr, getattr(optax, args.optimiser))
+    plain = Optimiser(args.lr, getattr(optax, args.optimiser))
+    method, optimiser = devices.built(args.device, method, plain)
     if args.batch > 1:
         method, source = Replicas(method, args.batch), Batches(source, args.batch)
     return Run(method, *RULES[args.rule].build(args), source, optimiser)

@@ -15,7 +15,17 @@ from typing import Any, NoReturn
 from .. import __version__, exact_lanes
 from ..catalogue.arguments import did_you_mean
 
-COMMANDS = ("train", "sample", "plot", "data", "theory", "plan", "reproduce")
+COMMANDS = (
+    "train",
+    "sample",
+    "plot",
+    "data",
+    "theory",
+    "plan",
+    "ledger",
+    "reproduce",
+    "study",
+)
 #: Errors that a user can act on.
 ADVICE = (ValueError, OSError, MemoryError, OverflowError, ImportError)
 

@@ -143,8 +143,9 @@ def fits_in_memory(run: Any, seeds: int, records: int) -> None:
 
 
 def label(args: argparse.Namespace) -> str:
-    """What a legend calls this run: the method and its rule."""
-    return f"{METHODS[args.method].label}, {legend(args)}"
+    """What a legend calls this run: the method, its rule and its device."""
+    device = f", {args.device}" if args.device else ""
+    return f"{METHODS[args.method].label}, {legend(args)}{device}"
 
 
 def write(path: Path, content: Any) -> None:

@@ -16,7 +16,8 @@ from ..lanes import Lanes
 from ..methods.binary import NegativeStart
 from ..methods.boltzmann import BoltzmannMachine
 from ..methods.rbm import RBM
-from .boltzmann_state import bits, joined, seeds, settled, to_arrays, to_state
+from . import devices
+from .boltzmann_state import bits, joined, seeds, settled, to_arrays, to_state, write_seeds
 from .jax import start
 from .tapes import not_on_tape, reach, remembers, tape_of
 
@@ -35,7 +36,9 @@ def slots(ticks: int, mean_length: Any) -> int:
 
 
 class BoltzmannEngine:
-    """RBMs and general Boltzmann machines of zeros and ones, trained by plain gradient descent."""
+    """RBMs and general Boltzmann machines of zeros and ones, trained by plain gradient descent, on
+    simple devices or without.
+    """
 
     name = "native"
 
@@ -62,12 +65,15 @@ class BoltzmannEngine:
             return "the native Boltzmann engine needs data of zeros and ones."
         if run.optimiser.make is not optax.sgd:
             return "the native Boltzmann engine knows plain gradient descent (optax.sgd) only."
-        return not_on_tape(run.estimator)
+        return devices.refuses(run.optimiser) or not_on_tape(run.estimator)
 
     def start(self, lanes: Lanes, params: Any = None) -> State:
         state, method = start(lanes, params), lanes.run.method
         wide = type(method) is RBM and method.visible * method.hidden > WIDE
-        return state._replace(noise=seeds(state.key, state.params, wide))
+        noise = seeds(state.key, state.params, wide)
+        if devices.draws(lanes.run.optimiser):
+            noise = noise._replace(write=write_seeds(state.opt[1].key, wide))
+        return state._replace(noise=noise)
 
     def constant(self, lanes: Lanes) -> dict[str, np.ndarray]:
         """Arrays that the kernels only read; the bits of the data are kept between calls."""
@@ -75,8 +81,10 @@ class BoltzmannEngine:
         if self._data[0] is not source.data:
             self._data = (source.data, bits(source.data))
         eta = owned(np.broadcast_to(np.asarray(lanes.run.optimiser.eta), (len(lanes.keys),)))
-        return {"data": self._data[1], "eta": eta} | (
-            joined(method) if type(method) is BoltzmannMachine else {}
+        return (
+            {"data": self._data[1], "eta": eta}
+            | devices.arrays(lanes.run.optimiser, len(lanes.keys))
+            | (joined(method) if type(method) is BoltzmannMachine else {})
         )
 
     def advance(
@@ -86,9 +94,11 @@ class BoltzmannEngine:
         ticks: int,
         report: Callable[[int], None],
         noise: Any = None,
+        written: Any = None,
     ) -> State:
-        """In pieces of about a third of a second. For tests: `noise` (ticks, lanes, visible +
-        hidden) in the place of our own.
+        """In pieces of about a third of a second. For tests, in the place of our own: `noise`
+        (ticks, lanes, visible + hidden), and `written` (ticks, lanes, 3, parameters) of the writes
+        to devices.
         """
         method = lanes.run.method
         block, rows = slots(ticks, lanes.run.process.mean_length), lanes.run.source.data.shape[-2]
@@ -103,7 +113,7 @@ class BoltzmannEngine:
             "remember": remembers(lanes.run.estimator),
             "threads": self.threads,
             "isa": self.isa,
-        }
+        } | devices.options(lanes.run.optimiser)
         options |= {"wide": bool(state.noise.base)} if type(method) is RBM else {}
         kernel = _native.rbm if type(method) is RBM else _native.machine
         arrays, constant = to_arrays(state), self.constant(lanes)
@@ -116,7 +126,8 @@ class BoltzmannEngine:
             ahead = min(reach(tape, arrays["left"]), ticks - done)
             while ahead > 0:
                 began, n = time.perf_counter(), min(piece, ahead)
-                given = {} if noise is None else {"noise": owned(noise[done : done + n])}
+                tests = {"noise": noise, "given": written}
+                given = {k: owned(v[done : done + n]) for k, v in tests.items() if v is not None}
                 kernel(arrays | told | given, n, **options)
                 piece = int(min(max(n * 0.3 / (time.perf_counter() - began), 1), 100 * piece))
                 ahead, done = ahead - n, done + n

@@ -39,7 +39,16 @@ FIGURES = {
 }
 
 #: Experiments beyond the paper.
-STUDIES: dict[str, Experiment] = {}
+STUDIES = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment(
+            "hardware",
+            "bits, range, noise and asymmetry of devices that each rule survives",
+            ("hardware", "hardware_mnist", "hardware_ep"),
+        ),
+    )
+}
 
 
 def figure(module: str) -> ModuleType:
