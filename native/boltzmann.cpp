@@ -183,13 +183,13 @@ void machine(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias
     job.order = in.readable<int32_t>("order", {n});
     job.first = in.readable<int32_t>("first", {n + 1});
     job.joined = in.readable<int32_t>("joined", {pairs});
-    job.mirror = in.readable<int32_t>("mirror", {pairs});
+    if (job.device.on) job.mirror = in.readable<int32_t>("mirror", {pairs});
     bool fine = job.first[0] == 0 && job.first[n] == pairs;
     for (int64_t i = 0; i < n; i++)
         fine = fine && job.first[i] <= job.first[i + 1] && job.order[i] >= 0 && job.order[i] < n;
     for (int64_t p = 0; p < pairs; p++)
-        fine = fine && job.joined[p] >= 0 && job.joined[p] < n && job.mirror[p] >= 0 &&
-               job.mirror[p] < pairs;
+        fine = fine && job.joined[p] >= 0 && job.joined[p] < n &&
+               (!job.mirror || (job.mirror[p] >= 0 && job.mirror[p] < pairs));
     if (!fine) throw nb::value_error("order, first, joined and mirror must name units of the machine.");
     run_groups(job, choose<BoltzmannKernels>(FLEXPHASE_TABLES(boltzmann), isa).machine, threads);
 }
