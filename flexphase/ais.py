@@ -18,7 +18,7 @@ from jax import Array
 
 from .checks import count, matrix
 from .core import Key
-from .likelihood import ENUMERABLE, exact_samples
+from .likelihood import ENUMERABLE, exact_samples, least_nll
 from .methods.binary import bernoulli, check_rows, sample
 from .methods.rbm import RBM, Params, free_energy
 
@@ -145,6 +145,11 @@ class AnnealedNLL(eqx.Module):
     """
 
     data: Array = eqx.field(converter=matrix)
+
+    @property
+    def optimum(self) -> float:
+        """What a perfect model would score; see `likelihood.least_nll`."""
+        return least_nll(self.data)
 
     def __call__(self, params: Params) -> Array:
         log_z = ais(jax.random.key(0), params, 100, 500).log_z

@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from .checks import count, matrix
@@ -111,6 +112,15 @@ def exact_samples(key: Key, params: Params, rows: int) -> Array:
     return bernoulli(jax.random.uniform(k_large, (rows, len(params.a))), p_visible(params, drawn))
 
 
+def least_nll(data: Any) -> float:
+    """The least NLL that any model can have on rows of zeros and ones, summed over the rows: that
+    of their own frequencies, -sum_i log(n_i / N), where row i occurs n_i times among N.
+    """
+    packed = np.packbits(np.asarray(data) > 0.5, axis=1)
+    times = np.unique(packed, axis=0, return_counts=True)[1]
+    return float(-(times * np.log(times / times.sum())).sum())
+
+
 class NLL(OverLanes):
     """Exact negative log-likelihood in nats, SUMMED over the rows of the data: sum_i F(v_i) + N log
     Z.
@@ -120,6 +130,11 @@ class NLL(OverLanes):
     """
 
     data: Array = eqx.field(converter=matrix)
+
+    @property
+    def optimum(self) -> float:
+        """What a perfect model would score; see `least_nll`."""
+        return least_nll(self.data)
 
     def __call__(self, params: Params | Couplings) -> Any:
         if params.W.ndim == 2:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from . import __version__
+from . import __version__, record_view
 from .core import Method, Run
 from .describe import Builder, described
 
@@ -97,6 +97,30 @@ class Record:
             raise ValueError(
                 "this record holds no slow weights; train with average=0.5 (--average 0.5)."
             )
+
+    def untrained(self, metric: str | None = None) -> float:
+        """The metric at the start of training, mean over the lanes."""
+        return float(self[metric or self.metrics[0]].isel(record=0).mean())
+
+    def optimum(self, metric: str | None = None) -> float | None:
+        """What a perfect learner would score, or None where the metric does not say."""
+        return self[metric or self.metrics[0]].attrs.get("optimum")
+
+    def summary(self) -> list[dict[str, Any]]:
+        """The final numbers: a row for each metric, and for that of the slow weights where there
+        are any.
+
+        Returns: rows of `metric`, `mean`, `sd` (n - 1) and `median` over the lanes that did not
+        diverge, how many `lanes` those are, and where the metric lies: `untrained`, `optimum`. What
+        is not known is None.
+        """
+        return record_view.summary(self)
+
+    def __repr__(self) -> str:
+        return record_view.text(self)
+
+    def _repr_html_(self) -> str:
+        return record_view.page(self)
 
     def sel(self, **chosen: Any) -> "Record":
         """A part of the record, by the values of its dimensions: `record.sel(b=0.5, seed=3)`."""

@@ -13,10 +13,9 @@ from .contract import check, check_metrics, check_observers, runs_of
 from .core import Observer, Run
 from .engines import choose
 from .lanes import Grid, Lanes, lanes
-from .log import AtEnd, Log, budget
+from .log import AtEnd, Log, budget, check_end
+from .progress import Progress, display
 from .record import Record
-
-Progress = Callable[[int, int, dict[str, float]], None]
 
 
 def train(
@@ -32,7 +31,7 @@ def train(
     params: Any = None,
     observers: Mapping[str, Observer] | None = None,
     stop: Callable[[Record], bool] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     checkpoint: str | Path | None = None,
     engine: str = "auto",
     threads: int | None = None,
@@ -54,7 +53,8 @@ def train(
         observers: see the whole state at every tick, by name: {"trace": Trace(200)}. They need the
             JAX engine, which is then taken.
         stop: called with the record so far at every record; True ends training there.
-        progress: called as progress(ticks done, ticks in all, latest metrics).
+        progress: True draws a bar, in a terminal or a notebook (elsewhere it is silent); a function
+            is called as progress(ticks done, ticks in all, latest metrics).
         checkpoint: a file that is kept at every record. A run that was stopped goes on from it, to
             the same bits; a finished one is extended by asking for more ticks.
         engine: "auto" takes the fastest that fits the run; "jax" or "native" insist.
@@ -72,26 +72,33 @@ def train(
     mean = average_of(average)
     every = lanes(run, seeds, seed)
     total = budget(every.run.process.mean_length, ticks, phases)
+    check_end(getattr(every.run.process, "ends", None), total)
     chosen = choose(engine, run, threads, watching)
-    state = chosen.start(every, None if params is None else in_lanes(every, params))
-    log = Log.open(every, state, total, records, named, watching, mean, chosen.name, checkpoint)
+    title, n = type(every.run.method).__name__, len(every.keys)
+    with display(progress, title) as bar:
+        bar.stage(f"compiling the start of {n} {'lane' if n == 1 else 'lanes'}")
+        state = chosen.start(every, None if params is None else in_lanes(every, params))
+        bar.stage(f"compiling metrics: {', '.join(named)}" if named else "first record")
+        log = Log.open(every, state, total, records, named, watching, mean, chosen.name, checkpoint)
+        bar.stage(f"compiling the loop of the {chosen.name} engine")
 
-    def report(n: int) -> None:
-        log.done += n
-        if progress:
-            progress(log.done, total, log.latest())
+        def report(ticks: int) -> None:
+            log.done += ticks
+            bar(log.done, total, log.latest())
 
-    try:
-        while (ahead := log.ahead()) is not None:
-            with log.timing("seconds"):
-                state = chosen.advance(every, log.now.state, ahead, report)
-                recorded = len(log.curves["ticks"])
-            log.reached(state)
-            if stop and len(log.curves["ticks"]) > recorded:
-                log.stopped = bool(stop(log.record()))
-        log.finish()
-    except KeyboardInterrupt:
-        log.interrupted = True
+        try:
+            while (ahead := log.ahead()) is not None:
+                slow = log.slow and log.slow.copy()  # Ctrl-C must not leave the kept one half-way
+                with log.timing("seconds"):
+                    visits = log.visits(ahead, slow)
+                    state = chosen.advance(every, log.state, ahead, report, visits)
+                log.add(state, slow)
+                if stop:
+                    log.stopped = bool(stop(log.record()))
+            bar.stage("metrics at the end")
+            log.finish()
+        except KeyboardInterrupt:
+            log.interrupted = True
     return log.record()
 
 

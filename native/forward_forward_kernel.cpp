@@ -4,14 +4,11 @@
 // closed form, when the row is next read.
 #include "forward_forward.h"
 
+#include "units.h"
 #include "walk.h"
 
 namespace FLEXPHASE_ISA {
 namespace {
-
-constexpr int N = kWidth;
-using F = Vec<N>::F;
-typedef float Loose __attribute__((vector_size(4 * N), aligned(4)));
 
 constexpr double kB1 = 0.9, kB2 = 0.999;
 constexpr float kEps = 1e-8f, kNorm = 1e-4f;
@@ -53,8 +50,6 @@ INLINE F over(F a, F b) {  // a / b
 }
 
 INLINE F root(F nu) { return sqrt(nu > splat<N>(1e-36f) ? nu : splat<N>(1e-36f)); }
-INLINE F load(const float* p) { return *(const Loose*)p; }
-INLINE void store(float* p, F x) { *(Loose*)p = x; }
 
 INLINE float sum(F x) {
     float s = 0;
@@ -63,16 +58,6 @@ INLINE float sum(F x) {
 }
 
 int64_t padded(int64_t n) { return (n + N - 1) / N * N; }
-
-// Numbers that are too small count as zero while this lives: what has decayed for thousands of
-// steps must not slow us down.
-struct FlushToZero {
-#if defined(__SSE2__)
-    unsigned before = __builtin_ia32_stmxcsr();
-    FlushToZero() { __builtin_ia32_ldmxcsr(before | 0x8040); }
-    ~FlushToZero() { __builtin_ia32_ldmxcsr(before); }
-#endif
-};
 
 // The inputs of a layer that are not silent.
 struct Active {
@@ -390,7 +375,8 @@ struct Lane {
             const float goodness = layer[l].respond(terms, step_number, eta, next);
             layer[l].local(terms, goodness, theta, job.sign[tick], job.weight[tick]);
         }
-        terms++;
+        // A pass without plasticity leaves no term.
+        terms += job.weight[tick] != 0 || job.apply[tick];
     }
     void learn() {
         if (!job.apply[lane * job.ticks + now]) return;

@@ -9,6 +9,7 @@ namespace nb = nanobind;
 
 void bind_boltzmann(nb::module_&);
 void bind_forward_forward(nb::module_&);
+void bind_layered(nb::module_&);
 void bind_likelihood(nb::module_&);
 
 static std::vector<std::string> isas() {
@@ -23,5 +24,6 @@ NB_MODULE(_native, m) {
     m.def("isas", &isas, "The instruction sets that can be used here, best first.");
     bind_boltzmann(m);
     bind_forward_forward(m);
+    bind_layered(m);
     bind_likelihood(m);
 }

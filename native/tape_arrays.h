@@ -3,12 +3,15 @@
 #include "arrays.h"
 #include "tape.h"
 
-inline Tape tape_of(Arrays& in, int64_t lanes) {
+// With several replicas, the rows have an axis for them.
+inline Tape tape_of(Arrays& in, int64_t lanes, int64_t replicas = 0) {
     Tape tape{};
     const int64_t slots = in.shape("ticks", 2)[1];
     tape.slots = slots;
     tape.ticks = in.readable<int32_t>("ticks", {lanes, slots});
-    tape.row = in.readable<int32_t>("row", {lanes, slots});
+    std::vector<int64_t> rows{lanes, slots};
+    if (replicas) rows.push_back(replicas);
+    tape.row = in.readable<int32_t>("row", rows);
     tape.sign = in.readable<int8_t>("sign", {lanes, slots});
     tape.weight = in.readable<float>("weight", {lanes, slots, 3});
     tape.apply = (const uint8_t*)in.readable<bool>("apply", {lanes, slots, 3});

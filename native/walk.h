@@ -17,6 +17,10 @@ struct Scratch {
         return p;
     }
     int32_t* ints(int64_t n) { return (int32_t*)floats(n); }
+    template <class T>
+    T* many(int64_t n) {
+        return (T*)floats(n * (int64_t)(sizeof(T) / sizeof(float)));
+    }
 };
 
 struct TapePhase {

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import devices
+from . import devices, phases
 from .arguments import count, number
 from .datasets import DATASETS
 from .entries import Input
@@ -67,8 +67,8 @@ def negative_start(args: argparse.Namespace) -> str:
 
 
 def make_run(args: argparse.Namespace, method: Any, source: Any) -> "Run":
-    """The run of a method on a source, with what the shared options say: rule, learning rate,
-    optimiser, device and batch size.
+    """The run of a method on a source, with what the shared options say: rule and phases, learning
+    rate, optimiser, device, batch size, and how long a stimulus is held.
     """
     import optax
 
@@ -79,7 +79,7 @@ def make_run(args: argparse.Namespace, method: Any, source: Any) -> "Run":
     method, optimiser = devices.built(args.device, method, plain)
     if args.batch > 1:
         method, source = Replicas(method, args.batch), Batches(source, args.batch)
-    return Run(method, *RULES[args.rule].build(args), source, optimiser)
+    return Run(method, *phases.rule_of(args), phases.held(args, source), optimiser)
 
 
 def zeros_and_ones(args: argparse.Namespace, data: Input) -> Input:

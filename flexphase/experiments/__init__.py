@@ -42,6 +42,8 @@ FIGURES = {
 STUDIES = {
     experiment.name: experiment
     for experiment in (
+        Experiment("processes", "which order of phases can learning live with?", ("processes",)),
+        Experiment("separation", "phases in blocks: where it hurts, what mends", ("separation",)),
         Experiment(
             "hardware",
             "bits, range, noise and asymmetry of devices that each rule survives",

@@ -1,0 +1,131 @@
+"""Progress of a training run: a bar in a terminal or a notebook, silence elsewhere."""
+
+import contextlib
+import html
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+Progress = Callable[[int, int, dict[str, float]], None]
+OFTEN = 0.2  # seconds between two pictures of the bar in a notebook
+
+
+class Display(Protocol):
+    """What `train` tells about itself."""
+
+    def stage(self, words: str) -> None: ...  # what is done before the first tick
+    def __call__(self, done: int, total: int, latest: dict[str, float]) -> None: ...
+
+
+class Calls:
+    """A function of the user, called as progress(ticks done, ticks in all, latest metrics)."""
+
+    def __init__(self, progress: Progress | None):
+        self.progress = progress
+
+    def stage(self, words: str) -> None:
+        """A function hears of ticks only."""
+
+    def __call__(self, done: int, total: int, latest: dict[str, float]) -> None:
+        if self.progress:
+            self.progress(done, total, latest)
+
+
+class Terminal:
+    """A bar of rich with rate, time left and the present metrics, on standard error."""
+
+    def __init__(self, title: str, bar: Any):
+        self.title, self.bar = title, bar
+        self.task = bar.add_task(title, total=None, rate="", now="")
+
+    def stage(self, words: str) -> None:
+        self.bar.update(self.task, description=f"{self.title}: {words}")
+
+    def __call__(self, done: int, total: int, latest: dict[str, float]) -> None:
+        speed = self.bar.tasks[0].speed
+        self.bar.update(
+            self.task,
+            description=self.title,
+            completed=done,
+            total=total,
+            rate=f"{speed:,.0f} ticks/s" if speed else "",
+            now=metrics_in_words(latest),
+        )
+
+
+class Notebook:
+    """An HTML bar that is drawn anew in the cell's output. `show` draws; it gets HTML."""
+
+    def __init__(self, title: str, show: Callable[[str], None]):
+        self.title, self.show, self.began, self.drawn = title, show, time.monotonic(), 0.0
+
+    def stage(self, words: str) -> None:
+        self.show(f"<progress></progress> {html.escape(f'{self.title}: {words}')}")
+
+    def __call__(self, done: int, total: int, latest: dict[str, float]) -> None:
+        now = time.monotonic()
+        if now - self.drawn < OFTEN and done < total:
+            return
+        self.drawn, spent = now, now - self.began
+        left = f"{spent * (total - done) / done:.0f} s left" if 0 < done < total else ""
+        words = f"{self.title} {done:,} of {total:,} ticks {left} {metrics_in_words(latest)}"
+        bar = f'<progress max="{total}" value="{done}"></progress>'
+        self.show(f"{bar} {html.escape(words)}")
+
+
+def metrics_in_words(latest: dict[str, float]) -> str:
+    """nll 120.3  test_error 0.07"""
+    return "  ".join(f"{name} {value:.4g}" for name, value in latest.items())
+
+
+def in_notebook() -> bool:
+    """Does this run in a Jupyter kernel? IPython is asked only if it was imported already."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+@contextlib.contextmanager
+def display(progress: Progress | bool | None, title: str) -> Iterator[Display]:
+    """What `train(progress=...)` draws on.
+
+    Args:
+        progress: True for a bar, in a terminal or a notebook; silent where there is neither. A
+            function is called; None and False are silent.
+        title: stands before the bar.
+    """
+    if progress is not True:
+        yield Calls(progress or None)
+    elif in_notebook():
+        yield notebook(title)
+    elif sys.stderr.isatty():
+        with terminal() as bar:
+            yield Terminal(title, bar)
+    else:
+        yield Calls(None)
+
+
+def notebook(title: str) -> Notebook:
+    from IPython.display import HTML  # type: ignore[import-not-found]
+    from IPython.display import display as shown  # type: ignore[import-not-found]
+
+    handle = shown(HTML(""), display_id=True)
+    return Notebook(title, lambda text: handle.update(HTML(text)))
+
+
+def terminal() -> Any:
+    """A bar of rich that leaves nothing behind when it ends."""
+    from rich import progress as rich
+    from rich.console import Console
+
+    return rich.Progress(
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.TaskProgressColumn(),
+        rich.TextColumn("{task.fields[rate]}"),
+        rich.TimeRemainingColumn(),
+        rich.TextColumn("{task.fields[now]}"),
+        console=Console(stderr=True),
+        transient=True,
+    )

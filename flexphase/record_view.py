@@ -1,0 +1,86 @@
+"""What a record shows of itself: a few lines of text, and a page with a curve in a notebook."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import shown
+
+if TYPE_CHECKING:
+    from .record import Record
+
+
+def summary(record: "Record") -> list[dict[str, Any]]:
+    """See `Record.summary`."""
+    kinds = (False, True) if record.averaged else (False,)
+    return [row_of(record, name, averaged) for name in record.metrics for averaged in kinds]
+
+
+def row_of(record: "Record", name: str, averaged: bool) -> dict[str, Any]:
+    """A metric at the end of training, over the lanes that did not diverge."""
+    values = np.asarray(record.final(name, averaged), float).ravel()
+    fine = values[np.isfinite(values)]
+    return {
+        "metric": f"averaged {name}" if averaged else name,
+        "mean": float(fine.mean()) if len(fine) else None,
+        "sd": float(fine.std(ddof=1)) if len(fine) > 1 else None,
+        "median": float(np.median(fine)) if len(fine) else None,
+        "lanes": len(fine),
+        "untrained": record.untrained(name),
+        "optimum": record.optimum(name),
+    }
+
+
+def title(record: "Record") -> str:
+    """Record of RBM: 8 seeds, 800,000 ticks, 0.9 s on the native engine"""
+    method = record.config["run"].get("method", {})
+    kind = str(method.get("class", "a run")).rpartition(".")[2]
+    sizes = record["diverged_at"].sizes.items()
+    lanes = " x ".join(f"{n} {name}{'s' if n > 1 else ''}" for name, n in sizes) or "one lane"
+    ticks = int(record["ticks"].isel(record=-1).max())
+    spent = f"{record.attrs['seconds']:.3g} s on the {record.attrs['engine']} engine"
+    return f"Record of {kind}: {lanes}, {ticks:,} ticks, {spent}"
+
+
+def text(record: "Record") -> str:
+    """The title, a line for each row of the summary, and what the dataset holds."""
+    lines = [title(record)]
+    for row in summary(record):
+        spread = "" if row["sd"] is None else f" +- {row['sd']:.3g}"
+        mean = "diverged" if row["mean"] is None else f"{row['mean']:.6g}{spread}"
+        best = "" if row["optimum"] is None else f", optimum {row['optimum']:.6g}"
+        lines.append(f"  {row['metric']} {mean}; untrained {row['untrained']:.6g}{best}")
+    names = (str(name) for name in record.dataset if not str(name).startswith("data."))
+    return "\n".join([*lines, f"  dataset: {', '.join(names)}"])
+
+
+def page(record: "Record") -> str:
+    """HTML: the title, the summary as a table, the curve of the first metric, xarray's own view."""
+    rows = summary(record)
+    cells = [[cell(value) for value in row.values()] for row in rows]
+    table = shown.table(cells, list(rows[0])) + curve(record) if rows else ""
+    whole = shown.folded("all that was recorded", record.dataset._repr_html_())
+    return f"<p>{title(record)}</p>{table}{whole}"
+
+
+def cell(value: Any) -> str:
+    """A value of the summary in a table."""
+    return "" if value is None else shown.number(value) if isinstance(value, float) else str(value)
+
+
+def curve(record: "Record") -> str:
+    """The first metric against phases: a line for each setting, mean -+ sd over seeds."""
+    name = record.metrics[0]
+    values = record.dataset[[name, "phases"]]
+    values = values if "seed" in values.dims else values.expand_dims("seed")
+    swept = [d for d in values[name].dims if d not in ("seed", "record")]
+    stacked = values.stack(setting=swept) if swept else values.expand_dims("setting")
+    lines = []
+    for i in range(stacked.sizes["setting"]):
+        one = stacked.isel(setting=i)
+        mean, sd = one[name].mean("seed").values, one[name].std("seed").values
+        label = ", ".join(f"{d} = {float(one[d]):g}" for d in swept)
+        phases = one["phases"].mean("seed").values
+        lines.append(shown.Line(phases, mean, mean - sd, mean + sd, label))
+    best = record.optimum(name)
+    return shown.curve(lines, "phases", name, {} if best is None else {"optimum": best})
