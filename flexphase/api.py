@@ -34,8 +34,10 @@ from .data import (
     rings,
     two_moons,
 )
-from .devices.circuit import Circuit
-from .devices.device import Device, OnDevice
+from .hardware.circuit import Circuit
+from .hardware.device import Device
+from .hardware.ledger import ledger
+from .hardware.on_device import OnDevice
 from .estimators import Baseline, Differential, TwoTerm, Weighted, always_on, differential, two_term
 from .lanes import Grid, grid
 from .likelihood import NLL, log_z
@@ -219,6 +221,7 @@ __all__ = [  # noqa: RUF022
     "AtEnd",
     "OverLanes",
     "Trace",
+    "ledger",
     "PhaseStatistics",
     "moments",
     "plan",

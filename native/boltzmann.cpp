@@ -190,7 +190,8 @@ void machine(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias
     for (int64_t p = 0; p < pairs; p++)
         fine = fine && job.joined[p] >= 0 && job.joined[p] < n &&
                (!job.mirror || (job.mirror[p] >= 0 && job.mirror[p] < pairs));
-    if (!fine) throw nb::value_error("order, first, joined and mirror must name units of the machine.");
+    if (!fine)
+        throw nb::value_error("order, first, joined and mirror must name units of the machine.");
     run_groups(job, choose<BoltzmannKernels>(FLEXPHASE_TABLES(boltzmann), isa).machine, threads);
 }
 

@@ -1,7 +1,7 @@
 // General Boltzmann machines, E(z) = -1/2 z W z - bias z: N lanes side by side, units one after the
 // other in the given order. Units of one colour of a chequerboard are not joined, so drawing them
 // one after the other or at once is the same. Only joined pairs are visited.
-#include "walk_lanes.h"
+#include "lane_draws.h"
 
 namespace FLEXPHASE_ISA {
 namespace {

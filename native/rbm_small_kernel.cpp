@@ -1,7 +1,7 @@
 // Small RBMs: N lanes side by side, one in each slot of a vector, tick by tick. Lanes in different
 // phases differ by masks only, so what a lane does depends neither on its neighbours nor on the
 // width.
-#include "walk_lanes.h"
+#include "small_writes.h"
 
 namespace FLEXPHASE_ISA {
 namespace {
@@ -17,7 +17,7 @@ struct Group : Walk<N> {
     using Base::load, Base::store, Base::stimulus, Base::noise, Base::writer;
 
     F *W, *a, *c, *acc_W, *acc_a, *acc_c, *v, *h, *chain_v, *chain_h;
-    I* on;                                  // h as a mask
+    I* on;                                  // for writes to devices
     F *drive_v, *drive_h;                   // a + W h and c + v W,
     bool fresh_v = false, fresh_h = false;  // of these very parameters and units?
 
@@ -201,7 +201,10 @@ struct Group : Walk<N> {
         if (job.remember) return remembered(w, now);
         const F rate = now ? eta * w : splat<N>(0);
         if (!any<N>(rate != 0.0f)) return;
-        if (writer.on) return write_devices(rate);
+        if (writer.on) {
+            fresh_v = fresh_h = false;
+            return devices().write(rate);
+        }
         if (job.visible_bias)
             for (int64_t i = 0; i < V; i++) a[i] = gate<N>(rate, v[i], a[i]);
         for (int64_t j = 0; j < H; j++) c[j] = gate<N>(rate, h[j], c[j]);
@@ -212,118 +215,30 @@ struct Group : Walk<N> {
         else
             hidden_drives<true>(rate, [this](int64_t i) { return v[i]; });
     }
-    // The same change is asked of all active synapses of a lane. What a lane draws must not depend
-    // on its neighbours, so each goes its own way: rarely or always.
-    void write_devices(F rate) {
-        fresh_v = fresh_h = false;
-        const auto asked = writer.ask(rate);
-        I always = rate != 0.0f;
-        if (writer.steps && writer.stochastic && !writer.noisy && !writer.uneven &&
-            !job.device.given) {
-            const I rarely = always & (asked.down == 0.0f);
-            always &= ~rarely;
-            if (any<N>(rarely)) {
-                LaneDraws<N> draw(*this);
-                if (any<N>(rarely & (asked.chance > kUnit / 64)))
-                    write_rarely<false>(asked, rarely, draw.rng);
-                else
-                    write_rarely<true>(asked, rarely, draw.rng);
-                Base::write_rng = draw.after(rarely);
-            }
-        }
-        if (any<N>(always)) write_always(rate, asked, always);
-    }
-    void write_always(F rate, const typename Writer<N>::Ask& asked, I always) {
-        LaneDraws<N> draw(*this);
-        auto write = [&](F& theta, I active) {
-            theta = writer.write(theta, rate, asked, active & always, draw);
-            draw.parameter++;
-        };
-        for (int64_t i = 0; i < V; i++)
-            for (int64_t j = 0; j < H; j++) write(W[i * H + j], (v[i] * h[j]) != 0.0f);
-        for (int64_t i = 0; i < V; i++) write(a[i], job.visible_bias ? v[i] != 0.0f : I{});
-        for (int64_t j = 0; j < H; j++) write(c[j], h[j] != 0.0f);
-        Base::write_rng = draw.after(always);
-    }
-    // Where less than a step is asked for, most synapses are left alone: one comparison each, with
-    // 16 of the 24 bits of the chance. Where they do not decide, 8 more are drawn. To ask first
-    // whether a step is taken at all (`seldom`) changes the speed, not the result.
-    template <bool seldom>
-    void write_rarely(const typename Writer<N>::Ask& asked, I lanes, Rng<N>& rng) {
-        Rng<N> g = rng;
-        const I chance = whole_above(asked.chance), high = chance >> 8, below = (high + 1) & lanes;
-        auto visit = [&](F& theta, I drawn, I limit) {
-            if (seldom && __builtin_expect(!any_less<N>(drawn, limit), 1)) return;
-            I wrote = drawn < limit;
-            const I undecided = wrote & (drawn == high);
-            wrote &= ~undecided;
-            if (__builtin_expect(any<N>(undecided), 0)) {
-                Rng<N> copy = g;
-                wrote |= decided(undecided, chance, copy);
-                g = copy;
-            }
-            theta = writer.moved(theta, asked.up, wrote);
-            if (writer.bounded && !writer.levels)
-                theta = wrote ? writer.within(theta, writer.range) : theta;
-        };
-        auto row = [&](F* theta, int64_t n, auto limit) {
-            for (int64_t j = 0; j < n; j += 2) {
-                const typename Base::U drawn = bits32<N>(g);  // 16 bits for each of two
-                visit(theta[j], (I)(drawn >> 16), limit(j));
-                if (j + 1 < n) visit(theta[j + 1], (I)(drawn & 0xffffu), limit(j + 1));
-            }
-        };
-        for (int64_t j = 0; j < H; j++) on[j] = below & (h[j] != 0.0f);
-        for (int64_t i = 0; i < V; i++) {
-            const I mask = v[i] != 0.0f;
-            row(W + i * H, H, [&](int64_t j) { return mask & on[j]; });
-        }
-        if (job.visible_bias) row(a, V, [&](int64_t i) { return below & (v[i] != 0.0f); });
-        row(c, H, [&](int64_t j) { return on[j]; });
-        rng = g;
-    }
-    OUT_OF_LINE I decided(I undecided, I chance, Rng<N>& g) {
-        const Rng<N> before = g;
-        const I wrote = undecided & ((bits24<N>(g) & 255) < (chance & 255));
-        g = {undecided ? g.s0 : before.s0, undecided ? g.s1 : before.s1,
-             undecided ? g.s2 : before.s2, undecided ? g.s3 : before.s3};
-        return wrote;
-    }
-    // The smallest whole number that is not below x.
-    static I whole_above(F x) {
-        const I down = __builtin_convertvector(x, I);
-        return down - (__builtin_convertvector(down, F) < x);
-    }
-
+    SmallWrites<N> devices() { return {*this, W, a, c, v, h, on}; }
     void remembered(F w, I now) {
         const bool adds = any<N>(w != 0.0f), steps = any<N>(now);
         if (!adds && !steps) return;
+        fresh_h = fresh_h && !steps;
         const F minus = -w, zero = splat<N>(0);
-        LaneDraws<N> draw(*this);
-        auto move = [&](F& theta, F& acc, F r, F s, int64_t parameter) {
-            const F sum = gate<N>(r, s, acc), change = -(eta * sum);
-            if (writer.on && steps) {
-                draw.parameter = parameter;
-                theta = writer.write(theta, change, writer.ask(change), now, draw);
-            } else {
-                theta = now ? theta + change : theta;
-            }
+        if (writer.on && steps) return devices().write_remembered(minus, now, acc_W, acc_a, acc_c);
+        auto move = [&](F& theta, F& acc, F r, F s) {
+            const F sum = gate<N>(r, s, acc);
+            theta = now ? theta - eta * sum : theta;
             acc = now ? zero : sum;
         };
         auto add = [&](F& acc, F r, F s) { acc = gate<N>(r, s, acc); };
         const F bias = splat<N>(job.visible_bias ? 1 : 0);
-        fresh_h = fresh_h && !steps;
         for (int64_t i = 0; i < V; i++) {
             const F r = minus * v[i];
             F *wi = W + i * H, *gi = acc_W + i * H;
             if (steps)
-                for (int64_t j = 0; j < H; j++) move(wi[j], gi[j], r, h[j], i * H + j);
+                for (int64_t j = 0; j < H; j++) move(wi[j], gi[j], r, h[j]);
             else
                 for (int64_t j = 0; j < H; j++) add(gi[j], r, h[j]);
-            move(a[i], acc_a[i], r, bias, V * H + i);
+            move(a[i], acc_a[i], r, bias);
         }
-        for (int64_t j = 0; j < H; j++) move(c[j], acc_c[j], minus, h[j], V * H + V + j);
-        if (steps) Base::write_rng = draw.after(now);
+        for (int64_t j = 0; j < H; j++) move(c[j], acc_c[j], minus, h[j]);
     }
 };
 

@@ -13,7 +13,7 @@
 #include "boltzmann.h"
 #include "units.h"
 #include "walk.h"
-#include "writer.h"
+#include "wide_writes.h"
 
 namespace FLEXPHASE_ISA {
 namespace {
@@ -292,68 +292,9 @@ struct Lane {
         if (job.visible_bias)
             for (int64_t i = 0; i < Vp; i += N) at(a, i) = gate<N>(r, at(v, i), at(a, i));
     }
-    // Random numbers for the write of N synapses beside each other.
-    struct Draws {
-        Lane& lane;
-        int part = 0;
-        int64_t parameter = 0, count = N;  // of the first of them, in the order of JAX
-
-        F uniform() {
-            if (__builtin_expect(lane.job.device.given != nullptr, 0)) return given(0) * kUnit;
-            return FLEXPHASE_ISA::uniform<N>(lane.write_rng[part]);
-        }
-        F bell(int which) {
-            if (__builtin_expect(lane.job.device.given != nullptr, 0)) return given(which);
-            const F first = FLEXPHASE_ISA::uniform<N>(lane.write_rng[part]);
-            return bell_of<N>(first, FLEXPHASE_ISA::uniform<N>(lane.write_rng[part]));
-        }
-        F given(int which) const {
-            const DeviceJob& d = lane.job.device;
-            const int64_t row = (lane.now * lane.job.lanes + lane.l) * 3 + which;
-            F x{};
-            for (int64_t k = 0; k < count; k++) x[k] = d.given[row * d.parameters + parameter + k];
-            return x;
-        }
-    };
-    // n parameters from number `first` on, of which those with a mark in s are asked for a change.
-    // Returns: was one of them written?
-    bool write_row(float* theta, int64_t n, int64_t first, const float* s, F change,
-                   const Writer<N>::Ask& asked, Draws& draw) {
-        I wrote{};
-        for (int64_t j = 0; j < whole(n); j += N) {
-            draw.part = j / N % kParts;
-            draw.parameter = first + j;
-            draw.count = n - j < 0 ? 0 : n - j < N ? n - j : N;
-            const F old = at(theta, j);
-            at(theta, j) = writer.write(old, change, asked, at(s, j) != 0.0f, draw);
-            wrote |= at(theta, j) != old;
-        }
-        return any<N>(wrote);
-    }
     void write_devices(float rate) {
-        const F r = splat<N>(rate);
-        const auto asked = writer.ask(r);
-        Draws draw{*this};
-        bool wrote = false;
-        for (int64_t k = 0; k < count; k++)
-            wrote |= write_row(W + active[k] * Hp, H, active[k] * H, h, r, asked, draw);
-        wrote |= write_row(c, H, V * H + V, h, r, asked, draw);
-        if (job.visible_bias) write_row(a, V, V * H, v, r, asked, draw);
-        if (wrote && phase.positive) product();
+        if (WideWrites<Lane>{*this}.write(rate) && phase.positive) product();
     }
-    // The same where every synapse is asked for a change of its own.
-    void write_each(float* theta, float* acc, int64_t n, int64_t first, Draws& draw) {
-        for (int64_t j = 0; j < whole(n); j += N) {
-            draw.part = j / N % kParts;
-            draw.parameter = first + j;
-            draw.count = n - j < 0 ? 0 : n - j < N ? n - j : N;
-            const F change = -(eta * at(acc, j));
-            const I every = at(acc, j) != 0.0f;
-            at(theta, j) = writer.write(at(theta, j), change, writer.ask(change), every, draw);
-            at(acc, j) = splat<N>(0);
-        }
-    }
-
     // Row i of M plus r s, for active i.
     void add_rows(float* M, F r, const float* s) {
         for (int64_t k = 0; k < count; k++) {
@@ -382,10 +323,7 @@ struct Lane {
         }
         if (!steps) return;
         if (writer.on) {
-            Draws draw{*this};
-            for (int64_t i = 0; i < V; i++) write_each(W + i * Hp, acc_W + i * Hp, H, i * H, draw);
-            write_each(a, acc_a, V, V * H, draw);
-            write_each(c, acc_c, H, V * H + V, draw);
+            WideWrites<Lane>{*this}.write_remembered();
             if (phase.positive) product();
             return;
         }

@@ -160,6 +160,12 @@ INLINE typename Vec<N>::U rotl(typename Vec<N>::U x, int k) {
     return (x << k) | (x >> (32 - k));
 }
 
+// Slot by slot: where the mask is set those of a, else those of b.
+template <int N>
+INLINE Rng<N> chosen(typename Vec<N>::I mask, const Rng<N>& a, const Rng<N>& b) {
+    return {mask ? a.s0 : b.s0, mask ? a.s1 : b.s1, mask ? a.s2 : b.s2, mask ? a.s3 : b.s3};
+}
+
 template <int N>
 INLINE typename Vec<N>::U bits32(Rng<N>& g) {
     const auto r = g.s0 + g.s3;

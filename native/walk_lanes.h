@@ -140,49 +140,13 @@ struct Walk {
         if (!job.tape.enter) {
             const Rng<N> before = rng;
             u = uniform<N>(rng);
-            rng = {where ? rng.s0 : before.s0, where ? rng.s1 : before.s1,
-                   where ? rng.s2 : before.s2, where ? rng.s3 : before.s3};
+            rng = chosen<N>(where, rng, before);
             return u;
         }
         for (int k = 0; k < N; k++)
             if (where[k])
                 u[k] = job.tape.enter[(lane(k) * job.tape.slots + slot[k]) * (V + H) + unit];
         return u * kUnit;
-    }
-};
-
-// Random numbers for the write of one synapse after the other, of all lanes.
-template <int N>
-struct LaneDraws {
-    using F = typename Vec<N>::F;
-    const Walk<N>& walk;
-    Rng<N> rng;
-    int64_t parameter = 0;  // in the order of the parameters in JAX, for given noise
-
-    explicit LaneDraws(const Walk<N>& walk) : walk(walk), rng(walk.write_rng) {}
-    F uniform() {
-        if (__builtin_expect(walk.job.device.given != nullptr, 0)) return given(0) * kUnit;
-        return FLEXPHASE_ISA::uniform<N>(rng);
-    }
-    F bell(int which) {
-        if (__builtin_expect(walk.job.device.given != nullptr, 0)) return given(which);
-        const F first = FLEXPHASE_ISA::uniform<N>(rng);
-        return bell_of<N>(first, FLEXPHASE_ISA::uniform<N>(rng));
-    }
-    F given(int which) const {
-        const DeviceJob& d = walk.job.device;
-        F x{};
-        for (int k = 0; k < N; k++) {
-            const int64_t row = (walk.now * walk.job.lanes + walk.lane(k)) * 3 + which;
-            x[k] = d.given[row * d.parameters + parameter];
-        }
-        return x;
-    }
-    // The generators after the writes; lanes without one keep theirs.
-    Rng<N> after(typename Vec<N>::I wrote) const {
-        const Rng<N>& old = walk.write_rng;
-        return {wrote ? rng.s0 : old.s0, wrote ? rng.s1 : old.s1, wrote ? rng.s2 : old.s2,
-                wrote ? rng.s3 : old.s3};
     }
 };
 

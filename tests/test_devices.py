@@ -13,8 +13,9 @@ from on_jax import train
 
 import flexphase as fp
 from flexphase.core import init, tick
-from flexphase.devices.device import Device, OnDevice, transformation
-from flexphase.devices.presets import PRESETS
+from flexphase.hardware.device import Device
+from flexphase.hardware.on_device import OnDevice, transformation
+from flexphase.hardware.presets import PRESETS
 from flexphase.methods.boltzmann import Couplings
 
 MANY = 40_000  # synapses of a statistical test

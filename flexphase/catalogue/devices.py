@@ -5,7 +5,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..devices.presets import PRESETS
+from ..hardware.presets import PRESETS
 from .arguments import count, did_you_mean, number, whole
 
 if TYPE_CHECKING:
@@ -83,8 +83,9 @@ def built(text: str | None, method: "Method", optimiser: "Optimiser") -> "tuple[
     """The method and the optimiser with the hardware that the words describe."""
     if text is None:
         return method, optimiser
-    from ..devices.circuit import Circuit
-    from ..devices.device import Device, OnDevice
+    from ..hardware.circuit import Circuit
+    from ..hardware.device import Device
+    from ..hardware.on_device import OnDevice
 
     synapse, unit = read(text)
     network = Circuit(method, **unit) if unit else method

@@ -55,19 +55,18 @@ def run(args: argparse.Namespace) -> None:
     figure = unused(args.out, args.force) if args.out else None
     kept = [load(path) for path in args.runs]
     names = named(kept)
-    from ..ledger import Ledger, costs_of, ledger, table
+    from ..hardware.ledger import Ledger, ledger, table
 
-    energies = costs_of(**args.costs) if args.costs else None
     found: dict[str, Ledger] = {}
     for name, one in zip(names, kept, strict=True):
         params = one.record.parameters(lane=args.lane)
         found[name] = ledger(one.run(args.lane), args.phases, params=params)
-    say(table(found, energies))
+    say(table(found, args.costs))
     if figure:
         draw(figure, dict(zip(names, kept, strict=True)), found)
         say(f"{figure}")
     if args.json:
-        rows = [{"run": k} | v.as_dict(energies) for k, v in found.items()]
+        rows = [{"run": k} | v.as_dict(args.costs) for k, v in found.items()]
         show({"runs": rows, "out": figure})
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Optimiser
-from ..devices.device import OnDevice
+from ..hardware.on_device import OnDevice
 from ..kernels import owned
 
 #: What a device may have in the kernels, by the names of the arrays there.

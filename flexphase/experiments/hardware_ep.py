@@ -1,4 +1,4 @@
-"""Study: equilibrium propagation on devices, test error on 8x8 digits against bits."""
+"""Study: equilibrium propagation on devices, test error on 8x8 digits against every limit."""
 
 from functools import cache
 from typing import Any
@@ -13,36 +13,47 @@ from ..core import Run
 from ..data import Rows
 from ..methods import EquilibriumPropagation
 from ..methods.equilibrium_propagation import Accuracy
-from ..record import Record
-from ..report.findings import Claim, Findings
-from ..report.panels import Panel, points
-from ..sweep import Sweep, cells, matching
-from .claims import mean_sd, verdict, worse
-from .devices import RANGE, optimiser, rule
+from ..report.findings import Findings
+from ..sweep import Sweep
+from . import devices
+from .devices import AVERAGE, RANGE, RULES, Learner, optimiser, rule
 
-TITLE = "Hardware: equilibrium propagation on 8x8 digits, test error against bits"
+TITLE = "Hardware: equilibrium propagation on 8x8 digits, on devices"
 DATA = None
-PLAIN = ("rbm", 64, 32)
-SIZES_OF_LAYERS, LENGTH, AVERAGE = (64, 32, 10), 20, 0.5
-#: Word and learning rate: single terms are large and nearly cancel, so they need small steps.
-RULES = {
-    "two-term": ("two-term", 0.03),
-    "ISD": ("isd", 0.001),
-    "AoL": ("aol", 0.001),
-    "AoL alternating": ("aol-alternating", 0.03),
-}
+LAYERS, LENGTH = (64, 32, 10), 20
+PLAIN = ("rbm", LAYERS[0], LAYERS[1])
+LEARNER = Learner(
+    metric="test_error",
+    label="test error (%)",
+    untrained=90.0,
+    ylim=(0, 95),
+    length=LENGTH,
+    # Single terms are large and nearly cancel, so they need small steps.
+    etas=dict.fromkeys(RULES, 0.001) | {"two-term": 0.03},
+    scale=100,
+)
 SIZES = {
-    "quick": {"phases": 6_000, "seeds": 2, "bits": [6.0, 8.0, 10.0, 12.0, 16.0]},
+    "quick": {
+        "phases": 4_000,
+        "seeds": 2,
+        "bits": [8.0, 12.0, 16.0],
+        "range": [0.5, 2.0],
+        "noise": [1e-4, 1e-2],
+        "asymmetry": [0.01, 0.1],
+    },
     "full": {
-        "phases": 40_000,
-        "seeds": 5,
-        "bits": [4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0],
+        "phases": 20_000,
+        "seeds": 4,
+        "bits": [4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0],
+        "range": [0.25, 0.5, 1.0, 2.0],
+        "noise": [1e-5, 1e-4, 1e-3, 1e-2],
+        "asymmetry": [0.001, 0.01, 0.1],
     },
 }
 
 
 def method() -> EquilibriumPropagation:
-    return EquilibriumPropagation(SIZES_OF_LAYERS, beta=1.0, centred=True)
+    return EquilibriumPropagation(LAYERS, beta=1.0, centred=True)
 
 
 @cache
@@ -68,68 +79,23 @@ def metrics(**_: Any) -> dict[str, Any]:
 
 
 def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
-    """Every rule without limits and at each number of bits, for the same number of phases."""
-    grid = []
-    for word, eta in RULES.values():
-        shared = {"name": word, "eta": eta, "ticks": LENGTH * size["phases"]}
-        grid += cells(kind="none", value=0.0, rounding="nearest", **shared)
-        both = ["nearest", "stochastic"]
-        grid += cells(kind="bits", value=size["bits"], rounding=both, **shared)
-    how = {"records": 4, "average": AVERAGE, "cost": 200}
+    """Every rule without limits, and with each limit alone."""
+    how: dict[str, Any] = {"records": 4, "average": AVERAGE, "cost": 200}
     named = (f"{__name__}:build", f"{__name__}:metrics")
-    return {"ep": Sweep("hardware-ep", *named, grid, size["seeds"], **how)}
-
-
-def finals(data: xr.Dataset, averaged: bool = False, **cell: Any) -> np.ndarray:
-    """(values, seeds): the final test error in per cent, cells in the order of their value."""
-    found = matching(data, **cell)
-    order = np.argsort(found["value"].values)
-    return 100 * Record(found.isel(cell=order)).final("test_error", averaged).values
+    return {"ep": Sweep("hardware-ep", *named, devices.grid(size, LEARNER), size["seeds"], **how)}
 
 
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
-    """Error against bits, for both kinds of rounding."""
+    """Error against every limit."""
     ep = data["ep"]
-    without = ", ".join(
-        f"{name} {mean_sd(finals(ep, kind='none', name=word)[0])} %"
-        for name, (word, _) in RULES.items()
-    )
-    rates = ", ".join(f"{name} {eta:g}" for name, (_, eta) in RULES.items())
+    rates = ", ".join(f"{RULES[name]} {eta:g}" for name, eta in LEARNER.etas.items())
     remarks = [
-        f"{'-'.join(map(str, SIZES_OF_LAYERS))}, centred, beta 1, T = {LENGTH}, range {RANGE:g}, "
-        f"{size['phases']} phases; eta: {rates}. Solid: last weights, dashed: slow weights. "
-        f"Without limits: {without}.",
+        f"{'-'.join(map(str, LAYERS))}, centred, beta 1, T = {LENGTH}, {size['phases']} phases, "
+        f"range {RANGE:g} with bits; eta: {rates}. Solid: last weights, dashed: slow weights.",
+        devices.without_limits(ep, LEARNER),
     ]
-    panels = [panel(size, ep, rounding) for rounding in ("nearest", "stochastic")]
-    return Findings(panels, [saved_by_chance(size, ep)], remarks)
-
-
-def panel(size: dict[str, Any], ep: xr.Dataset, rounding: str) -> Panel:
-    """Error against bits under one kind of rounding."""
-    series = [
-        points(
-            name if not averaged else "",
-            size["bits"],
-            list(finals(ep, averaged, kind="bits", name=word, rounding=rounding)),
-            colour=i,
-            line=line,
-        )
-        for i, (name, (word, _)) in enumerate(RULES.items())
-        for line, averaged in enumerate((False, True))
+    claims = [
+        devices.saved_by_chance(size, ep, LEARNER, "two-term"),
+        devices.asymmetry_claim(size, ep, LEARNER, spares=True),
     ]
-    return Panel(f"{rounding} rounding", "bits", "test error (%)", series, ylim=(0, 95))
-
-
-def saved_by_chance(size: dict[str, Any], ep: xr.Dataset) -> Claim:
-    """Stochastic rounding lets the two-term rule learn on few bits."""
-    near, chance = (
-        finals(ep, kind="bits", name="two-term", rounding=r)[size["bits"].index(8.0)]
-        for r in ("nearest", "stochastic")
-    )
-    p = worse(near, chance)
-    return Claim(
-        "At 8 bits stochastic rounding saves equilibrium propagation (two-term, test error, %).",
-        f"nearest {mean_sd(near)}, stochastic {mean_sd(chance)}, p = {p:.2g}",
-        verdict(p < 0.05, p > 0.95),
-        "Welch t-test, one-sided",
-    )
+    return Findings(devices.panels(size, ep, LEARNER), claims, remarks)

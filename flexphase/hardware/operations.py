@@ -54,14 +54,15 @@ def operations(function: Callable[..., Any], *args: Any) -> Operations:
     return _of(jax.make_jaxpr(function)(*args).jaxpr)
 
 
-def reads_of(function: Callable[..., Any], *args: Any) -> list[bool]:
-    """Which leaves of the arguments a function's result depends on."""
+def reads_of(function: Callable[..., Any], *args: Any) -> list[list[Any]]:
+    """For each argument, those of its leaves on which the result depends."""
     jaxpr = jax.make_jaxpr(function)(*args).jaxpr
     needed = {id(var) for var in jaxpr.outvars}
     for eqn in reversed(jaxpr.eqns):
         if any(id(var) in needed for var in eqn.outvars):
             needed |= {id(var) for var in eqn.invars}
-    return [id(var) in needed for var in jaxpr.invars]
+    inputs = iter(jaxpr.invars)
+    return [[leaf for leaf in jax.tree.leaves(arg) if id(next(inputs)) in needed] for arg in args]
 
 
 def _of(jaxpr: Any) -> Operations:

@@ -1,19 +1,18 @@
 """A synapse as a piece of hardware: what becomes of a change that the optimiser asks for."""
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 from jax.core import Tracer
 
 from ..checks import above_zero, between, count
-from ..core import Key, Optimiser, PyTree
-from ..methods.boltzmann import Couplings
+from ..core import Key, PyTree
 from .presets import PRESETS
+from .synapses import Synapses, fail, normal, tied, uniform
 
 Rounding = Literal["nearest", "stochastic"]
 MOST_BITS = 24  # beyond, a step is smaller than the precision of the numbers
@@ -37,16 +36,6 @@ def _optional(what: str, low: float, high: float = np.inf, above: bool = False) 
         return above_zero(value, what, high) if above else between(value, what, low, high)
 
     return eqx.field(converter=convert, default=None)
-
-
-class Synapses(NamedTuple):
-    """State of a device; () where it needs none."""
-
-    key: Any = ()
-    spread: Any = ()  # factor of every change, per synapse
-    broken: Any = ()  # True for synapses that cannot change
-    value: Any = ()  # and where those are
-    queue: Any = ()  # changes on their way, (delay, ...)
 
 
 class Device(eqx.Module):
@@ -105,7 +94,7 @@ class Device(eqx.Module):
 
     @staticmethod
     def like(preset: str, **changes: Any) -> "Device":
-        """A device by name (`flexphase.devices.presets`): `Device.like("rram", range=2)`."""
+        """A device by name (`flexphase.hardware.presets`): `Device.like("rram", range=2)`."""
         if preset not in PRESETS:
             raise ValueError(f"there is no device {preset!r}; choose from {', '.join(PRESETS)}.")
         return Device(**PRESETS[preset].fields(**changes))
@@ -249,88 +238,3 @@ class Device(eqx.Module):
             return [()] * n, state
         key, *keys = jax.random.split(state.key, n + 1)
         return keys, state._replace(key=key)
-
-
-def fail(broken: Array, value: Array, change: Array, w: Array, new: Array) -> Array:
-    """A broken synapse is at its value from the first change on that it is asked for; one that is
-    never asked, because its method does not have it, stays.
-    """
-    return jnp.where(broken, jnp.where(change != 0, value, w), new)
-
-
-def keys_like(key: Key, params: PyTree) -> PyTree:
-    """A key for each leaf."""
-    leaves, treedef = jax.tree.flatten(params)
-    return jax.tree.unflatten(treedef, list(jax.random.split(key, len(leaves))))
-
-
-def normal(key: Key, params: PyTree) -> PyTree:
-    return jax.tree.map(lambda k, p: jax.random.normal(k, p.shape), keys_like(key, params), params)
-
-
-def uniform(key: Key, params: PyTree) -> PyTree:
-    return jax.tree.map(lambda k, p: jax.random.uniform(k, p.shape), keys_like(key, params), params)
-
-
-def tied(params: PyTree) -> PyTree:
-    """Two places of a weight that a pair of units shares hold the same: those above the diagonal
-    decide.
-    """
-    if not isinstance(params, Couplings):
-        return params
-    upper = jnp.triu(params.W, 1)
-    return params._replace(W=upper | upper.T if upper.dtype == bool else upper + upper.T)
-
-
-class OnDevice(eqx.Module):
-    """An optimiser whose changes are written to devices; for every method.
-
-    Args:
-        optimiser: what asks for changes.
-        device: what the synapses make of them. `Device()` gives the bits of the optimiser alone.
-
-    Example: `Run(method, *aol(0.5, 100), source, OnDevice(Optimiser(0.01), Device.like("rram")))`.
-    """
-
-    optimiser: Optimiser
-    device: Device
-
-    @property
-    def eta(self) -> Array:
-        return self.optimiser.eta
-
-    @property
-    def make(self) -> Any:
-        return self.optimiser.make
-
-    def init(self, key: Key, params: PyTree) -> tuple[PyTree, Synapses]:
-        own = jax.random.fold_in(key, 1)
-        return self.optimiser.init(key, params), self.device.init(own, params)
-
-    def update(self, step: PyTree, opt: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
-        change, inner = self.make(self.eta).update(step, opt[0], params)
-        params, synapses = self.device.write(change, opt[1], params)
-        return params, (inner, synapses)
-
-    def hold(self, opt: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
-        params, synapses = self.device.hold(opt[1], params)
-        return params, (opt[0], synapses)
-
-
-def transformation(device: Device, seed: int = 0) -> optax.GradientTransformation:
-    """The device as an optax transformation, for loops of your own.
-
-    `optax.chain(optax.sgd(0.01), transformation(device))`. Leak and delay count updates there, and
-    weights are on their levels up to the rounding of w + (w' - w); `OnDevice` has neither limit.
-    """
-
-    def init(params: PyTree) -> Synapses:
-        return device.init(jax.random.key(seed), params)
-
-    def update(change: PyTree, state: Synapses, params: PyTree = None) -> tuple[PyTree, Synapses]:
-        if params is None:
-            raise ValueError("a device needs the parameters: update(updates, state, params).")
-        new, state = device.write(change, state, params)
-        return jax.tree.map(jnp.subtract, new, params), state
-
-    return optax.GradientTransformation(init, update)  # type: ignore[arg-type]
