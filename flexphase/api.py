@@ -34,11 +34,11 @@ from .data import (
     rings,
     two_moons,
 )
+from .estimators import Baseline, Differential, TwoTerm, Weighted, always_on, differential, two_term
 from .hardware.circuit import Circuit
 from .hardware.device import Device
 from .hardware.ledger import ledger
 from .hardware.on_device import OnDevice
-from .estimators import Baseline, Differential, TwoTerm, Weighted, always_on, differential, two_term
 from .lanes import Grid, grid
 from .likelihood import NLL, log_z
 from .log import AtEnd, OverLanes

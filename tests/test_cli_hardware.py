@@ -11,10 +11,10 @@ from flexphase.catalogue import METHODS, devices
 from flexphase.cli import main
 from flexphase.cli.options import defaults
 from flexphase.cli.train import task_of
+from flexphase.experiments import STUDIES, figure, figures_in
 from flexphase.hardware.device import Device
 from flexphase.hardware.on_device import OnDevice
 from flexphase.hardware.presets import PRESETS
-from flexphase.experiments import STUDIES, figure, figures_in
 
 SMALL = ["train", "rbm", "--data", "bas:2", "--hidden", "3", "--length", "3"]
 SMALL += ["--records", "1", "--phases", "40"]

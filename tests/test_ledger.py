@@ -2,6 +2,8 @@
 what the paper says of each rule.
 """
 
+import argparse
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ import optax
 import pytest
 
 import flexphase as fp
-from flexphase import estimators
+from flexphase import estimators, ledger
 from flexphase.catalogue import RULES as NAMED
 from flexphase.core import init, tick
 from flexphase.hardware.ledger import ALWAYS, table

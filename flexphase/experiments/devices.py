@@ -79,8 +79,10 @@ def optimiser(kind: str, value: float, rounding: str, eta: float) -> Updater:
     plain = Optimiser(eta)
     if kind == "none":
         return plain
-    fields = {"range": RANGE, "rounding": rounding} if kind == "bits" else {}
-    return OnDevice(plain, Device(**fields | {kind: value}))
+    fields: dict[str, Any] = {kind: value}
+    if kind == "bits":
+        fields |= {"range": RANGE, "rounding": rounding}
+    return OnDevice(plain, Device(**fields))
 
 
 def grid(size: dict[str, Any], learner: Learner, **more: Any) -> list[dict[str, Any]]:
@@ -142,8 +144,8 @@ def without_limits(data: xr.Dataset, learner: Learner) -> str:
 def saved_by_chance(size: dict[str, Any], data: xr.Dataset, learner: Learner, name: str) -> Claim:
     """Stochastic rounding lets a rule learn on few bits, where the nearest level stops it."""
     at = size["bits"].index(FEW)
-    cell = {"kind": "bits", "name": name}
-    seeds = [Seeds(r, finals(data, learner, rounding=r, **cell)[at]) for r in ROUNDINGS]
+    cells = (finals(data, learner, kind="bits", name=name, rounding=r)[at] for r in ROUNDINGS)
+    seeds = map(Seeds, ROUNDINGS, cells)
     words = f"{RULES[name]} on {FEW:g} bits learns better with stochastic rounding."
     return is_worse(words, *seeds)
 

@@ -15,6 +15,7 @@ from .presets import PRESETS
 from .synapses import Synapses, fail, normal, tied, uniform
 
 Rounding = Literal["nearest", "stochastic"]
+Limit = Any  # a number that `grid` may sweep; None: the device has no such limit
 MOST_BITS = 24  # beyond, a step is smaller than the precision of the numbers
 
 
@@ -62,21 +63,21 @@ class Device(eqx.Module):
     Example: `OnDevice(Optimiser(0.01), Device(bits=8, range=4, rounding="stochastic"))`.
     """
 
-    bits: Array | None = eqx.field(converter=_bits, default=None)
-    range: Array | None = _optional("the range of a device, its largest weight,", 0, above=True)
+    bits: Limit = eqx.field(converter=_bits, default=None)
+    range: Limit = _optional("the range of a device, its largest weight,", 0, above=True)
     rounding: Rounding = eqx.field(static=True, default="nearest")
-    pulse: Array | None = _optional("the pulse of a device, its smallest change,", 0, above=True)
-    noise: Array | None = _optional("the write noise of a device", 0)
-    proportional: Array | None = _optional("the proportional write noise of a device", 0)
-    asymmetry: Array | None = _optional("the asymmetry of a device", -1, 1)
-    nonlinearity: Array | None = _optional("the nonlinearity of a device", 0, 1)
-    spread: Array | None = _optional("the spread between devices", 0)
-    leak: Array | None = _optional("the leak of a device, a time constant in ticks,", 0, above=True)
+    pulse: Limit = _optional("the pulse of a device, its smallest change,", 0, above=True)
+    noise: Limit = _optional("the write noise of a device", 0)
+    proportional: Limit = _optional("the proportional write noise of a device", 0)
+    asymmetry: Limit = _optional("the asymmetry of a device", -1, 1)
+    nonlinearity: Limit = _optional("the nonlinearity of a device", 0, 1)
+    spread: Limit = _optional("the spread between devices", 0)
+    leak: Limit = _optional("the leak of a device, a time constant in ticks,", 0, above=True)
     rest: Array = eqx.field(
         converter=lambda v: between(v, "the rest value of a device", -np.inf), default=0.0
     )
-    dead: Array | None = _optional("the share of dead synapses", 0, 1)
-    stuck: Array | None = _optional("the share of stuck synapses", 0, 1)
+    dead: Limit = _optional("the share of dead synapses", 0, 1)
+    stuck: Limit = _optional("the share of stuck synapses", 0, 1)
     delay: int = eqx.field(static=True, default=0)
 
     def __check_init__(self):

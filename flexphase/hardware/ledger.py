@@ -117,7 +117,8 @@ def counted(clocks: dict[str, int], seen: dict[str, Any]) -> dict[str, float]:
     ticks, phases, updates = (max(clocks[name], 1) for name in ("ticks", "phases", "updates"))
     written = seen["writes"][seen["writes"] > 0]
     mean = float(written.mean()) if len(written) else 0.0
-    return clocks | {
+    return {
+        **clocks,
         "ticks_per_phase": ticks / phases,
         "ticks_per_update": ticks / updates,
         "writes_per_synapse": mean,

@@ -59,8 +59,7 @@ def tried(
     memory, steps, applies = estimator.init(params), [], []
     for i, sign in enumerate(signs * 2):
         for left in range(TICKS, 0, -1):
-            numbers = (jnp.float32(v) for v in (sign, prob, length))
-            phase = Phase(*numbers, jnp.int32(TICKS), jnp.int32(left))
+            phase = Phase(*map(jnp.float32, (sign, prob, length, TICKS, left)))
             g = params * (1 + 0.1 * i + 0.01 * left)
             step, apply, memory = estimator.update(phase, g, memory)
             steps.append(float(step.sum()) * bool(apply))

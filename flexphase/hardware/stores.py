@@ -28,8 +28,8 @@ def stores(run: Run, state: State, longest: float) -> list[Store]:
         state: its state, or the shapes of it.
         longest: ticks in a row for which the memory of the estimator was seen in use.
     """
-    on_device = isinstance(run.optimiser, OnDevice)
-    units = neurons(run, state)
+    optimiser, units = run.optimiser, neurons(run, state)
+    on_device = isinstance(optimiser, OnDevice)
     parts = {
         f"memory of {type(run.estimator).__name__}": (state.memory, longest),
         "state of the optimiser": (state.opt[0] if on_device else state.opt, ALWAYS),
@@ -38,7 +38,7 @@ def stores(run: Run, state: State, longest: float) -> list[Store]:
     found = [Store("weight", "synapse", 1, ALWAYS), Store("activity", "neuron", 1, ALWAYS)]
     if (more := size(state.z) - units) > 0:
         found.append(Store("second state (chain)", "neuron", more / units, ALWAYS))
-    if on_device and (late := run.optimiser.device.delay):
+    if isinstance(optimiser, OnDevice) and (late := optimiser.device.delay):
         found.append(Store("changes on their way", "synapse", late, late))
     for what, (tree, held) in parts.items():
         words = per_synapse_and_chip(tree, state.params)
