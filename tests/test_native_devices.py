@@ -150,7 +150,7 @@ def test_same_states_and_weights_with_the_same_noise(kind, device, rule, regime)
         drawn = write_noise(theirs.opt[1].key, theirs.params, -(-ticks // each))
         written = drawn[np.arange(ticks) // each]
     theirs = JaxEngine().advance(every, theirs, ticks, quiet)
-    ours = engine.advance(every, ours, ticks, quiet, np.asarray(units), written)
+    ours = engine.advance(every, ours, ticks, quiet, noise=np.asarray(units), written=written)
     assert_same_bits((ours.z, ours.updates), (theirs.z, theirs.updates))
     for a, b in zip(jax.tree.leaves(ours.params), jax.tree.leaves(theirs.params), strict=True):
         np.testing.assert_allclose(a, b, atol=2e-6)
@@ -158,8 +158,9 @@ def test_same_states_and_weights_with_the_same_noise(kind, device, rule, regime)
     assert moved.max() > 0.01
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.01])
 @pytest.mark.parametrize("kind", ["small", "wide", "machine"])
-def test_writes_follow_their_distribution(kind, regime):
+def test_writes_follow_their_distribution(kind, noise, regime):
     """Own noise, one write from 0 of 0.3 and of -0.3 steps to every active synapse, 4,000 lanes:
     the mean change is what was asked for, its variance s^2 f (1 - f) plus that of the noise.
     """
@@ -170,7 +171,7 @@ def test_writes_follow_their_distribution(kind, regime):
         "machine": fp.BoltzmannMachine(2, 2, scale=0.0),
     }[kind]
     step, n = 1 / 15, 4000
-    device = fp.Device(bits=5, range=1.0, rounding="stochastic", noise=0.01)
+    device = fp.Device(bits=5, range=1.0, rounding="stochastic", noise=noise or None)
     optimiser = fp.OnDevice(fp.Optimiser(0.3 * step / 2), device)
     clamped = fp.Phases(fp.Bernoulli(0.5), fp.Fixed(1))
     every = lanes(fp.Run(method, clamped, fp.always_on, fp.Rows(np.ones((1, 2))), optimiser), n, 0)
@@ -181,7 +182,7 @@ def test_writes_follow_their_distribution(kind, regime):
     both = (v[:, 0] * h[:, 0]).astype(bool)
     W = np.asarray(end.params.W)
     w = (W[:, 0, 2] if kind == "machine" else W[:, 0, 0])[both] * sign[both]
-    sd = np.sqrt(step**2 * 0.3 * 0.7 + 0.3 * 0.01**2)
+    sd = np.sqrt(step**2 * 0.3 * 0.7 + 0.3 * noise**2)
     assert len(w) > 800
     assert abs(w.mean() - 0.3 * step) / (sd / np.sqrt(len(w))) < 4
     assert w.std() == pytest.approx(sd, rel=0.08)
