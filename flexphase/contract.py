@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .core import Observer, Optimiser, Phase, Run, declares, init
+from .core import Observer, Phase, Run, declares, init
 from .lanes import Grid
 
 PARTS = {
@@ -18,9 +18,10 @@ PARTS = {
     "process": ("init", "step"),
     "estimator": ("check", "init", "update"),
     "source": ("init", "__call__"),
-    "optimiser": ("init", "update"),
+    "optimiser": (),  # see UPDATER
 }
 VALUES = {"process": ("alternates", "b", "mean_length"), "source": ("stimuli",)}
+UPDATER = ("init", "update", "hold")
 OBSERVER = ("init", "see", "result")
 
 
@@ -94,7 +95,7 @@ def complete(run: Run) -> None:
                     f"the {part} {_named(thing)} has no {name!r}; a {part} needs "
                     f"{', '.join(VALUES[part])}."
                 ) from None
-    if not isinstance(run.optimiser, Optimiser):
+    if not all(callable(getattr(run.optimiser, name, None)) for name in UPDATER):
         raise ValueError(
             f"the optimiser is {_named(run.optimiser)}; write Optimiser(eta), or "
             "Optimiser(eta, optax.adam)."

@@ -16,8 +16,8 @@ from .. import __version__, exact_lanes
 from ..catalogue.arguments import did_you_mean
 
 COMMANDS = (
-    *("train", "phases", "sample", "plot", "data", "theory", "plan", "reproduce", "study"),
-    "live",
+    *("train", "phases", "sample", "plot", "data", "theory", "plan", "ledger", "reproduce"),
+    *("study", "live"),
 )
 #: Errors that a user can act on.
 ADVICE = (ValueError, OSError, MemoryError, OverflowError, ImportError)

@@ -5,7 +5,7 @@ catalogue.
 import argparse
 from itertools import groupby
 
-from ..catalogue import METHODS, RULES, MethodEntry, datasets
+from ..catalogue import METHODS, RULES, MethodEntry, datasets, devices
 from ..catalogue.arguments import count, fraction, from_zero, positive, probability, seed, share
 from ..catalogue.common import OPTIMISERS
 from ..catalogue.phases import CV, DURATIONS, KAPPA, SELECTIONS
@@ -132,6 +132,7 @@ def learning_rule(p: argparse.ArgumentParser, method: MethodEntry) -> None:
         default=method.optimiser,
         help="what takes the steps",
     )
+    group.add_argument("--device", type=devices.words, metavar="WORDS", help=devices.HELP)
 
 
 def length(group: argparse._ArgumentGroup, method: MethodEntry) -> None:

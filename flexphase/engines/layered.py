@@ -17,7 +17,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from ..core import NONE, Phase, Run, State, Visits, declares
+from ..core import NONE, Optimiser, Phase, Run, State, Visits, declares
 from ..data.sources import Rows
 from ..estimators import Differential, LastTerm, TwoTerm, Weighted, weigh_isd
 from ..kernels import _native, owned, threads
@@ -141,6 +141,8 @@ class LayeredEngine:
                 "the native engine of layered networks takes its stimuli from Rows or "
                 f"Batches(Rows), not {type(run.source).__name__}."
             )
+        if type(run.optimiser) is not Optimiser:
+            return "the native engine of layered networks knows no devices."
         if descent(run.optimiser.make, len(method.sizes) - 1) is None:
             return (
                 "the native engine of layered networks knows optax.sgd, "

@@ -46,6 +46,11 @@ STUDIES = {
         Experiment("slow", "last iterate against slow weights, for every rule and eta", ("slow",)),
         Experiment("family", "every method under every rule: what fails, and why", ("family",)),
         Experiment("separation", "phases in blocks: where it hurts, what mends", ("separation",)),
+        Experiment(
+            "hardware",
+            "bits, range, noise and asymmetry of devices that each rule survives",
+            ("hardware", "hardware_mnist", "hardware_ep"),
+        ),
     )
 }
 
