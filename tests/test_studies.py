@@ -82,14 +82,14 @@ def test_an_adam_for_each_sign_is_two_optimisers_side_by_side(weighs):
         step, apply, memory = estimator.update(phase, term, memory)
         if bool(apply):
             change, _ = sgd.update(step, sgd.init(theta))
-            moved[sign] = moved[sign] + change
+            moved[sign] = jnp.add(moved[sign], change)  # type: ignore[arg-type]
     for sign, prob in ((1, 0.25), (-1, 0.75)):
         adam, want = optax.adam(0.1), jnp.zeros(3)
         state = adam.init(want)
         for mine, term in zip(signs, terms, strict=True):
             if mine == sign:
                 change, state = adam.update(sign * term, state)
-                want = want + change
+                want = jnp.add(want, change)  # type: ignore[arg-type]
         factor = 0.5 / prob if weighs else 1
         np.testing.assert_allclose(moved[sign], factor * want, rtol=1e-5)
 

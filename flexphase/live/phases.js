@@ -1,10 +1,12 @@
-// Phase processes: a selection (which sign comes next?) times a duration (how long is it?).
+// Phase processes: a selection (which sign comes next?) times a duration (how long is it?). The same
+// laws as in flexphase/phases.
 
 import { LAWS } from "./lengths.js";
 
 /**
- * A selection made from the settings: b is the long-run share of positive phases, `sign(u, n)` the
- * sign of phase n given a uniform u. What it remembers between phases is its own.
+ * A selection made from the settings (and from noise, if its memory begins at random): b is the
+ * long-run share of positive phases, `sign(u, n)` the sign of phase n given a uniform u. What it
+ * remembers between phases is its own.
  */
 export const SELECTIONS = {
   alternating: () => ({ b: 0.5, sign: (_, n) => (n % 2 ? -1 : 1) }),
@@ -12,32 +14,27 @@ export const SELECTIONS = {
   bernoulli: ({ b }) => ({ b, sign: (u) => (u < b ? 1 : -1) }),
 
   /** The next phase has the sign of the last one with a probability that depends on that sign. */
-  markov: ({ stayPositive, stayNegative }) => {
+  markov: ({ stayPositive, stayNegative }, noise) => {
     const b = (1 - stayNegative) / (2 - stayPositive - stayNegative);
-    let last = 0;
-    const positive = () => (last === 0 ? b : last > 0 ? stayPositive : 1 - stayNegative);
-    return { b, sign: (u) => (last = u < positive() ? 1 : -1) };
+    let last = noise.uniform() < b ? 1 : -1;
+    const stay = () => (last > 0 ? stayPositive : stayNegative);
+    return { b, sign: (u) => (last = u < stay() ? last : -last) };
   },
 
   /** A positive and a negative phase in random order, then the next pair. */
   pairs: () => {
-    let open = 0;
-    const sign = (u) => {
-      const drawn = open ? -open : u < 0.5 ? 1 : -1;
-      open = open ? 0 : drawn;
-      return drawn;
-    };
-    return { b: 0.5, sign };
+    let last = 1;
+    const first = (u) => (u < 0.5 ? 1 : -1);
+    return { b: 0.5, sign: (u, n) => (last = n % 2 ? -last : first(u)) };
   },
 
-  /** P(positive) = sigmoid(logit(b) - kappa d), d: by how much positive phases are ahead of b. */
+  /** P(positive) = b - kappa D, where D = (positive phases so far) - b (phases so far). */
   homeostatic: ({ b, kappa }) => {
-    let ahead = 0;
+    let imbalance = 0;
     const sign = (u) => {
-      const odds = (b / (1 - b)) * Math.exp(-kappa * ahead);
-      const drawn = u < odds / (1 + odds) ? 1 : -1;
-      ahead += drawn > 0 ? 1 - b : -b;
-      return drawn;
+      const positive = u < b - kappa * imbalance;
+      imbalance += (positive ? 1 : 0) - b;
+      return positive ? 1 : -1;
     };
     return { b, sign };
   },
@@ -65,17 +62,16 @@ function onward(law, { tau, cv }) {
 }
 
 /** Geometric; a negative phase lasts as long as the last positive one. */
-function matched({ tau }) {
-  let last = 0;
-  return (noise, sign) => {
-    const ticks = sign < 0 && last ? last : geometricLength(tau, noise.uniform());
-    if (sign > 0) last = ticks;
-    return ticks;
+function matched({ tau }, noise) {
+  let last = geometricLength(tau, noise.uniform());
+  return (_, sign) => {
+    if (sign > 0) last = geometricLength(tau, noise.uniform());
+    return last;
   };
 }
 
 /** A duration made from the settings: (noise, sign) -> ticks, with mean tau. */
-function duration(settings) {
+function duration(settings, noise) {
   const { tau } = settings;
   switch (settings.duration) {
     case "fixed":
@@ -83,7 +79,7 @@ function duration(settings) {
     case "geometric":
       return (noise) => geometricLength(tau, noise.uniform());
     case "matched":
-      return matched(settings);
+      return matched(settings, noise);
     default:
       return onward(LAWS[settings.duration], settings);
   }
@@ -92,8 +88,8 @@ function duration(settings) {
 /** An endless series of phases {sign, prob, length, ticks}. */
 export class Phases {
   constructor(settings, noise) {
-    this.selection = SELECTIONS[settings.selection](settings);
-    this.duration = duration(settings);
+    this.selection = SELECTIONS[settings.selection](settings, noise);
+    this.duration = duration(settings, noise);
     this.length = settings.tau;
     this.noise = noise;
     this.n = 0;

@@ -64,7 +64,7 @@ export const SLIDERS = {
   },
   kappa: {
     label: "κ, pull back to balance",
-    values: [0, 0.1, 0.2, 0.5, 1, 2, 5],
+    values: [0.05, 0.1, 0.2, 0.5, 1],
     when: isOne("selection", "homeostatic"),
   },
   blockPositive: {
