@@ -4,6 +4,7 @@ A record is an xarray Dataset that is saved as netCDF, never as a pickle, and ho
 """
 
 import contextlib
+import functools
 import json
 import os
 import platform
@@ -269,15 +270,21 @@ def replacing(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+@functools.cache
+def version(package: str) -> str:
+    """The version that is installed; looked up once."""
+    return metadata.version(package)
+
+
 def deciding_versions() -> dict[str, str]:
     """The versions that decide the bits of a result."""
     names = ("jax", "jaxlib", "numpy")
-    return {"flexphase": __version__} | {name: metadata.version(name) for name in names}
+    return {"flexphase": __version__} | {name: version(name) for name in names}
 
 
 def versions() -> dict[str, str]:
     """All versions that are worth a note."""
-    rest = {name: metadata.version(name) for name in ("equinox", "optax", "xarray")}
+    rest = {name: version(name) for name in ("equinox", "optax", "xarray")}
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from .. import __version__, exact_lanes
 from ..catalogue.arguments import did_you_mean
+from .program import prepare
 
 COMMANDS = (
     *("train", "phases", "sample", "plot", "data", "theory", "plan", "ledger", "reproduce"),
@@ -91,6 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = parser().parse_args(argv)
         args.words = list(sys.argv[1:] if argv is None else argv)
+        if argv is None:
+            prepare(args.words)
         exact_lanes()
         code = args.func(args) or 0
         sys.stdout.flush()
