@@ -75,30 +75,37 @@ def check_graded(run: Run) -> None:
 
 def complete(run: Run) -> None:
     """Every part has what its protocol asks for."""
-    for part, names in PARTS.items():
-        thing = getattr(run, part)
-        if isinstance(thing, type):
-            raise ValueError(
-                f"the {part} is the class {thing.__name__} itself; make one: {thing.__name__}(...)."
-            )
-        if missing := [name for name in names if not callable(getattr(thing, name, None))]:
-            raise ValueError(
-                f"the {part} {_named(thing)} has no function {missing[0]!r}; a {part} needs "
-                f"{', '.join(names)}."
-            )
-        for name in VALUES.get(part, ()):
-            try:
-                getattr(thing, name)
-            except AttributeError:
-                raise ValueError(
-                    f"the {part} {_named(thing)} has no {name!r}; a {part} needs "
-                    f"{', '.join(VALUES[part])}."
-                ) from None
+    if not isinstance(run, Run):
+        raise ValueError(f"a run is needed, not {_named(run)}.")
+    for part in PARTS:
+        complete_part(part, getattr(run, part))
     if not isinstance(run.optimiser, Optimiser):
         raise ValueError(
             f"the optimiser is {_named(run.optimiser)}; write Optimiser(eta), or "
             "Optimiser(eta, optax.adam)."
         )
+
+
+def complete_part(part: str, thing: Any) -> None:
+    """The part of that name has what its protocol asks for."""
+    names = PARTS[part]
+    if isinstance(thing, type):
+        raise ValueError(
+            f"the {part} is the class {thing.__name__} itself; make one: {thing.__name__}(...)."
+        )
+    if missing := [name for name in names if not callable(getattr(thing, name, None))]:
+        raise ValueError(
+            f"the {part} {_named(thing)} has no function {missing[0]!r}; a {part} needs "
+            f"{', '.join(names)}."
+        )
+    for name in VALUES.get(part, ()):
+        try:
+            getattr(thing, name)
+        except AttributeError:
+            raise ValueError(
+                f"the {part} {_named(thing)} has no {name!r}; a {part} needs "
+                f"{', '.join(VALUES[part])}."
+            ) from None
 
 
 def shapes(run: Run) -> None:

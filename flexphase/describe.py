@@ -69,6 +69,10 @@ KNOWN = {
 }
 
 
+#: Modules of flexphase that hold no part of a run.
+NO_PARTS = [["cli"], ["sweep"], ["experiments"], ["report"], ["live"], ["files"]]
+
+
 class Swept(NamedTuple):
     """A number in which the lanes differ: its values, dimensions of the grid first."""
 
@@ -344,6 +348,7 @@ class Builder:
                 return self.unchanged(thing, what, name)
         module, _, attribute = name.rpartition(".")
         ours = re.fullmatch(r"flexphase(\.[a-z][a-z_0-9]*)*", module)
+        ours = ours and module.split(".")[1:2] not in NO_PARTS
         allowed = any(module == m or module.startswith(f"{m}.") for m in self.modules)
         if not (ours or allowed) or not attribute.isidentifier():
             raise ValueError(

@@ -20,7 +20,8 @@ from .contract import one_number
 from .core import NONE, Observer, State, Visits
 from .describe import Described, described, digest
 from .lanes import Lanes
-from .record import CLOCKS, RESERVED, Record, deciding_versions, leaf_name, versions
+from .record import RESERVED, Record, deciding_versions, leaf_name, versions
+from .record_schema import CLOCKS
 
 KEPT_DATA = 2**20  # numbers: smaller data are kept in the record, larger ones by their digest
 

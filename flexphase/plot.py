@@ -12,7 +12,9 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from .record import CLOCKS, Record, replacing
+from .files import replacing
+from .record import Record
+from .record_schema import CLOCKS
 
 Clock = Literal["ticks", "phases", "updates"]
 Band = Literal["sd", "sem", "quantiles"]

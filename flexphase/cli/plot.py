@@ -132,7 +132,7 @@ def finals(
 def write_table(path: Any, rows: list[dict[str, Any]]) -> None:
     import pandas as pd
 
-    from ..record import replacing
+    from ..files import replacing
 
     with replacing(path) as part:
         pd.DataFrame(rows).to_csv(part, index=False, float_format="%.6g")

@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> None:
     import numpy as np
 
     from .. import plot
-    from ..record import replacing
+    from ..files import replacing
 
     run = load(args.run)
     trained = rebuild(run.record, args.lane, args.averaged)

@@ -155,7 +155,7 @@ def label(args: argparse.Namespace) -> str:
 
 
 def write(path: Path, content: Any) -> None:
-    from ..record import replacing
+    from ..files import replacing
 
     with replacing(path) as part:
         part.write_text(json.dumps(common.plain(content), indent=2, allow_nan=False) + "\n")
@@ -164,7 +164,7 @@ def write(path: Path, content: Any) -> None:
 def keep(record: Any, folder: Path, about: dict[str, Any]) -> None:
     """record.nc, config.json, curve.csv and the curve as a figure."""
     from .. import plot
-    from ..record import replacing
+    from ..files import replacing
 
     record.save(folder / "record.nc")
     write(

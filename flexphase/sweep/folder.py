@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from .. import __version__
-from ..record import replacing
+from ..files import replacing
 
 PLAN = "run.json"
 
