@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .checks import count, matrix
+from .checks import count
 from .core import Key
 from .likelihood import ENUMERABLE, exact_samples, least_nll
 from .methods.binary import bernoulli, check_rows, sample

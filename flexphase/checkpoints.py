@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .averages import Slow
-from .describe import is_key, plain_array
+from .describe import difference, is_key, plain_array
 from .files import content, npz, plain_json, replacing, understood
 
 if TYPE_CHECKING:
@@ -143,14 +143,3 @@ def settle_average(log: "Log") -> None:
     nothing = np.full(len(log.lanes.keys), np.nan)
     for name in log.metrics:
         log.curves[f"averaged.{name}"] = [nothing for _ in log.curves[f"averaged.{name}"]]
-
-
-def difference(then: Any, now: Any, path: str = "") -> str:
-    """The first place where two descriptions differ, in words."""
-    if isinstance(then, dict) and isinstance(now, dict):
-        for name in [*then, *now]:
-            if then.get(name) != now.get(name):
-                where = f"{path}.{name}" if path else str(name)
-                return difference(then.get(name), now.get(name), where)
-    short = [text if len(text) < 60 else f"{text[:57]}..." for text in map(json.dumps, (then, now))]
-    return f"{path.removeprefix('run.')} was {short[0]} and is now {short[1]}"

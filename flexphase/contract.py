@@ -47,12 +47,28 @@ def check(given: Run | Grid) -> None:
         if not isinstance(run, Run):
             raise ValueError(f"a grid holds runs, not {_named(run)}: return Run(...) from it.")
         complete(run)
+        check_numbers(run)
         run.estimator.check(run.process)
         check_graded(run)
         if not any(run.source is source and run.method == method for source, method in checked):
             run.method.check(run.source.stimuli)
             checked.append((run.source, run.method))
     shapes(runs[0])
+
+
+def check_numbers(run: Run) -> None:
+    """A run has one learning rate, one b and one mean length; several are a grid."""
+    numbers = {
+        "eta": run.optimiser.eta,
+        "b": run.process.b,
+        "the length of a phase": run.process.mean_length,
+    }
+    for name, value in numbers.items():
+        if jnp.ndim(value):
+            raise ValueError(
+                f"{name} is an array of shape {jnp.shape(value)}, and a run has one number; use "
+                "grid for several: grid(lambda b: Run(...), b=[0.3, 0.5])."
+            )
 
 
 def check_graded(run: Run) -> None:
@@ -201,7 +217,11 @@ def one_number(name: str, value: Any) -> None:
     single = len(leaves) == 1 and leaves[0] is value
     shape = getattr(value, "shape", ()) if single else None
     dtype = getattr(value, "dtype", None)
-    real = dtype is None or jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_
+    real = (
+        isinstance(value, (int, float))
+        if dtype is None
+        else jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_
+    )
     complex_ = dtype is not None and jnp.issubdtype(dtype, jnp.complexfloating)
     if not single or value is None or shape != () or not real or complex_:
         what = f"an array of shape {shape}" if shape else _named(value)

@@ -103,6 +103,17 @@ def digest(description: Description) -> str:
     return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
 
 
+def difference(then: Any, now: Any, path: str = "") -> str:
+    """The first place where two descriptions differ, in words."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        for name in [*then, *now]:
+            if then.get(name) != now.get(name):
+                where = f"{path}.{name}" if path else str(name)
+                return difference(then.get(name), now.get(name), where)
+    short = [text if len(text) < 60 else f"{text[:57]}..." for text in map(json.dumps, (then, now))]
+    return f"{path.removeprefix('run.')} was {short[0]} and is now {short[1]}"
+
+
 def is_key(leaf: Any) -> bool:
     """Is this a typed random key?"""
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
