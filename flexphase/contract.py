@@ -217,11 +217,8 @@ def one_number(name: str, value: Any) -> None:
     single = len(leaves) == 1 and leaves[0] is value
     shape = getattr(value, "shape", ()) if single else None
     dtype = getattr(value, "dtype", None)
-    real = (
-        isinstance(value, (int, float))
-        if dtype is None
-        else jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_
-    )
+    numbers = dtype is not None and (jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_)
+    real = numbers or (dtype is None and isinstance(value, (int, float)))
     complex_ = dtype is not None and jnp.issubdtype(dtype, jnp.complexfloating)
     if not single or value is None or shape != () or not real or complex_:
         what = f"an array of shape {shape}" if shape else _named(value)

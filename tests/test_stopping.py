@@ -14,33 +14,23 @@ from flexphase import Record
 from flexphase.cli import main
 from flexphase.folder import Lock, RunFolder
 
-SMALL = [
-    "train",
-    "rbm",
-    "--data",
-    "bas:2",
-    "--hidden",
-    "2",
-    "--length",
-    "2",
-    "--records",
-    "2",
-    "--phases",
-    "8",
-    "--engine",
-    "jax",
-]
-SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+SMALL = "train rbm --data bas:2 --hidden 2 --length 2 --records 2 --phases 8".split()  # noqa: SIM905
+SMALL += ["--engine", "jax"]
+START = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from flexphase.__main__ import main
+main()
+"""
 
 
 def started(words, **options):
     """A command as a process; a shell's background jobs ignore SIGINT, so it is given back."""
     return subprocess.Popen(
-        [sys.executable, "-m", "flexphase", *map(str, words)],
+        [sys.executable, "-c", START, *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         **options,
     )
 
@@ -61,19 +51,7 @@ def stopped(words, after, sent=signal.SIGINT):
 @pytest.mark.parametrize("after", [0.8, 1.6, 2.5, 4.0, 6.0])
 def test_ctrl_c_in_the_first_seconds(after, tmp_path):
     """While libraries are imported and programs compiled; the machine decides which."""
-    words = [
-        "train",
-        "rbm",
-        "--data",
-        "bas",
-        "--phases",
-        "100000000",
-        "--records",
-        "3",
-        "--engine",
-        "jax",
-        "--out",
-    ]
+    words = ["train", "rbm", "--phases", "100000000", "--records", "3", "--engine", "jax", "--out"]
     code, err, _ = stopped([*words, tmp_path / "run"], after)
     assert code == 130 and "Traceback" not in err and "interrupted" in err, err
 

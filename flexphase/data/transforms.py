@@ -79,10 +79,8 @@ def append_labels(images: Any, labels: Any, classes: int = 10) -> np.ndarray:
     trained on.
     """
     pixels = np.asarray(matrix(images))
-    return np.concatenate(
-        [pixels, np.eye(classes, dtype=np.float32)[whole_labels(labels, len(pixels), classes)]],
-        axis=1,
-    )
+    rows = whole_labels(labels, len(pixels), classes)
+    return np.concatenate([pixels, np.eye(classes, dtype=np.float32)[rows]], axis=1)
 
 
 def room_for_overlay(pixels: int, classes: int) -> None:
