@@ -54,9 +54,11 @@ class Target:
 
     def close(self) -> None:
         """Let it end."""
-        if self.process and self.process.stdin:
+        if self.process and self.process.stdin and self.process.stdout:
             self.process.stdin.close()
             self.process.wait()
+            self.process.stdout.close()
+            self.process = None
 
     def run(self, case: dict[str, Any]) -> dict[str, Any]:
         self.served += 1
