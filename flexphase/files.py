@@ -14,6 +14,7 @@ import os
 import secrets
 import stat
 import sys
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -32,9 +33,11 @@ SEALED = len(SEAL) + 64
 
 @contextlib.contextmanager
 def understood(words: str, advice: str = "") -> Iterator[None]:
-    """Whatever goes wrong inside is a ValueError: "WORDS (why)ADVICE."."""
+    """Whatever goes wrong inside is a ValueError: "WORDS (why)ADVICE."; warnings are not heard."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except Exception as error:
         raise ValueError(f"{words} ({reason(error)}){advice}.") from None
 
