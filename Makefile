@@ -6,7 +6,7 @@ OUT ?= runs/reproduce
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-slow lint reproduce readme bench sanitize clean
+.PHONY: help install test test-slow lint reproduce readme bench sanitize wheel clean
 
 help:  ## these lines
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -41,6 +41,9 @@ bench: install  ## speed as ratios, with correctness beside them
 
 sanitize: install  ## the compiled engines under AddressSanitizer and UBSan
 	sh native/sanitize.sh
+
+wheel:  ## sdist and wheel in dist/, tried in a new environment without a compiler
+	PYTHON=$(PYTHON) sh tools/check_wheel.sh dist
 
 clean:  ## caches, builds and the virtual environment; never runs/
 	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
+from jax.core import Tracer
 
 #: Okabe and Ito's colours, as in `plot.PALETTE`; one for each line of a small curve.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -33,7 +34,7 @@ def number(value: Any) -> str:
 
 def as_written(leaf: Any) -> Any:
     """A number in an array as the plain number that the user wrote; everything else as it is."""
-    concrete = isinstance(leaf, (np.ndarray, jax.Array)) and not isinstance(leaf, jax.core.Tracer)
+    concrete = isinstance(leaf, (np.ndarray, jax.Array)) and not isinstance(leaf, Tracer)
     if not concrete or leaf.ndim or leaf.dtype.kind not in "biuf":
         return leaf
     if leaf.dtype.kind == "f":

@@ -35,6 +35,11 @@ def fraction(text: str) -> float:
     return value
 
 
+def fraction_or_none(text: str) -> float | None:
+    """Such a number, or the word none."""
+    return None if text == "none" else fraction(text)
+
+
 def probability(text: str) -> float:
     """A number strictly between 0 and 1."""
     if not 0 < (value := number(text)) < 1:

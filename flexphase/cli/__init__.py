@@ -15,7 +15,19 @@ from typing import Any, NoReturn
 from .. import __version__, exact_lanes
 from ..catalogue.arguments import did_you_mean
 
-COMMANDS = ("train", "sample", "plot", "data", "theory", "plan", "reproduce")
+COMMANDS = ("demo", "train", "sample", "plot", "data", "theory", "plan", "reproduce")
+#: What `flexphase` alone says.
+GREETING = """\
+flexphase {version}: contrastive learning with flexible phases. Try
+
+  flexphase demo                      three rules side by side, in seconds
+  flexphase train rbm                 a restricted Boltzmann machine on Bars and Stripes
+  flexphase train forward-forward     8x8 digits, one random phase at a time
+  flexphase sample RUN                what the machine in the folder RUN has learned
+  flexphase plan RUN                  which b, tau and eta it should take, and why
+  flexphase reproduce all --quick     every figure of the paper, in minutes
+
+flexphase COMMAND --help shows all options; in Python: import flexphase."""
 #: Errors that a user can act on.
 ADVICE = (ValueError, OSError, MemoryError, OverflowError, ImportError)
 
@@ -65,10 +77,15 @@ def one_line(text: object) -> str:
 def parser() -> argparse.ArgumentParser:
     top = Parser(prog="flexphase", description="Contrastive learning with flexible phases.")
     top.add_argument("--version", action="version", version=f"flexphase {__version__}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    top.set_defaults(func=greet)
     for name in COMMANDS:
         importlib.import_module(f"{__name__}.{name}").add(commands)
     return top
+
+
+def greet(_: argparse.Namespace) -> None:
+    print(GREETING.format(version=__version__))
 
 
 def fail(error: BaseException, code: int) -> int:

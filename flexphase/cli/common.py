@@ -1,6 +1,4 @@
-"""What the commands share: where words go, folders that are never overwritten,
-the progress bar.
-"""
+"""What the commands share: where words go, folders that are never overwritten, signals."""
 
 import contextlib
 import json
@@ -9,16 +7,27 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-Progress = Callable[[int, int, dict[str, float]], None]
 
 
 def say(text: str) -> None:
     """Words for the user: standard error, because standard output is for results."""
     print(text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def status(words: str) -> Iterator[None]:
+    """Words that stand on a terminal while the block runs, and then go; silence elsewhere."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    print(f"{words} ...", end="\r", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        print("\x1b[2K", end="\r", file=sys.stderr, flush=True)
 
 
 def plain(value: Any) -> Any:
@@ -92,50 +101,3 @@ def undisturbed() -> Iterator[None]:
     """Signals are not heard: what was recorded is being written, and a second one would lose it."""
     with on_signal(signal.SIGINT, signal.SIG_IGN), on_signal(signal.SIGTERM, signal.SIG_IGN):
         yield
-
-
-@contextlib.contextmanager
-def progress_bar(title: str, unit: str = "ticks") -> Iterator[Progress | None]:
-    """A bar with rate, time left and the present metrics, for `train(progress=)`; None, hence
-    silence, without a terminal.
-    """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[rate]}"),
-    )
-    console = Console(stderr=True)
-    with Progress(
-        *columns,
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[now]}"),
-        console=console,
-        transient=True,
-    ) as bar:
-        task = bar.add_task(title, total=None, rate="", now="")
-
-        def report(done: int, total: int, latest: dict[str, float]) -> None:
-            speed = bar.tasks[0].speed
-            rate = f"{speed:,.0f} {unit}/s" if speed else ""
-            bar.update(
-                task,
-                completed=done,
-                total=total,
-                rate=rate,
-                now="  ".join(f"{k} {v:.4g}" for k, v in latest.items()),
-            )
-
-        yield report

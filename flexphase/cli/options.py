@@ -6,7 +6,7 @@ import argparse
 from itertools import groupby
 
 from ..catalogue import METHODS, RULES, MethodEntry, datasets
-from ..catalogue.arguments import count, fraction, positive, probability, seed
+from ..catalogue.arguments import count, fraction_or_none, positive, probability, seed
 from ..catalogue.common import OPTIMISERS
 
 ENGINES = ("auto", "jax", "native")
@@ -93,7 +93,11 @@ def training(p: argparse.ArgumentParser, method: MethodEntry) -> None:
     )
     budget.add_argument("--ticks", type=count, metavar="N", help="network time steps to train for")
     group.add_argument(
-        "--seeds", type=count, default=1, metavar="S", help="number of seeds, trained side by side"
+        "--seeds",
+        type=count,
+        default=method.seeds,
+        metavar="S",
+        help="number of seeds, trained side by side",
     )
     group.add_argument("--seed", type=seed, default=0, metavar="BASE", help="the first seed")
     group.add_argument(
@@ -101,9 +105,11 @@ def training(p: argparse.ArgumentParser, method: MethodEntry) -> None:
     )
     group.add_argument(
         "--average",
-        type=fraction,
+        type=fraction_or_none,
+        default=method.average,
         metavar="FRACTION",
-        help="slow weights: average the parameters from this fraction of training on, such as 0.5",
+        help="slow weights: average the parameters from this fraction of training on, such as "
+        "0.5; none for no average",
     )
     group.add_argument(
         "--engine", choices=ENGINES, default="auto", help="auto takes the fastest that fits"

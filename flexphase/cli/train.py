@@ -51,20 +51,12 @@ def run(args: argparse.Namespace) -> int:
             f"--side {args.side} is for --data bas, and the data are {args.data}; give one of the "
             "two."
         )
-    from ..contract import check
-    from ..engines import choose
-    from ..lanes import lanes
-    from ..log import budget
+    with common.status("starting JAX and checking the run"):
+        data = datasets.load(args.data, args.side)
+        task = METHODS[args.method].build(args, data)
+        ticks = checked_ticks(args, task)
     from ..training import train
 
-    data = datasets.load(args.data, args.side)
-    task = METHODS[args.method].build(args, data)
-    ticks = budget(1, ticks_of(args, task.run.process), None)
-    # What has to be refused is refused before a folder is made.
-    check(task.run)
-    choose(args.engine, task.run, args.threads)
-    fits_in_memory(task.run, args.seeds, args.records)
-    lanes(task.run, args.seeds, args.seed)
     folder = common.fresh_folder(
         args.out or common.run_folder(f"{args.method}-{data.name}-{args.rule}"), args.resume
     )
@@ -81,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     }
     if not (folder / "config.json").exists():
         write(folder / "config.json", about)
-    with common.stoppable(), common.progress_bar(f"{args.method} {args.rule}") as progress:
+    with common.stoppable():
         record = train(
             task.run,
             ticks=ticks,
@@ -92,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
             average=args.average,
             engine=args.engine,
             threads=args.threads,
-            progress=progress,
+            progress=True,
             checkpoint=folder / "checkpoint.npz",
         )
     record.attrs.update(
@@ -104,6 +96,21 @@ def run(args: argparse.Namespace) -> int:
     with common.undisturbed():
         keep(record, folder, about)
     return report(args, record, folder)
+
+
+def checked_ticks(args: argparse.Namespace, task: Task) -> int:
+    """The length of training; what has to be refused is refused before a folder is made."""
+    from ..contract import check
+    from ..engines import choose
+    from ..lanes import lanes
+    from ..log import budget
+
+    ticks = budget(1, ticks_of(args, task.run.process), None)
+    check(task.run)
+    choose(args.engine, task.run, args.threads)
+    fits_in_memory(task.run, args.seeds, args.records)
+    lanes(task.run, args.seeds, args.seed)
+    return ticks
 
 
 def task_of(options: argparse.Namespace) -> Task:
@@ -134,6 +141,8 @@ def fits_in_memory(run: Any, seeds: int, records: int) -> None:
 
     state = jax.eval_shape(lambda key: init(run, key), jax.random.key(0))
     need = 4 * seeds * (3 * sum(leaf.size for leaf in jax.tree.leaves(state)) + 5 * records)
+    if "sysconf" not in dir(os):  # Windows
+        return
     have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if need > have:
         raise ValueError(
@@ -189,6 +198,14 @@ def mean_and_sd(values: dict[str, Any]) -> str:
     return "diverged" if values["mean"] is None else f"{values['mean']:.6g}{spread}"
 
 
+def where_it_lies(record: Any) -> tuple[dict[str, Any], str]:
+    """What an untrained and a perfect learner score, for --json and in words."""
+    untrained, optimum = record.untrained(), record.optimum()
+    known = {} if optimum is None else {"optimum": optimum}
+    best = "" if optimum is None else f", a perfect one {optimum:.4g}"
+    return {"untrained": untrained} | known, f"(an untrained one has {untrained:.4g}{best})"
+
+
 def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
     final, metric = summary(record), record.metrics[0]
     clocks = {
@@ -200,11 +217,11 @@ def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
     if lost:
         say(f"{lost} of {args.seeds} seeds diverged: try a smaller --lr.")
     averaged = {"averaged": summary(record, averaged=True)} if record.averaged else {}
-    slow = "".join(f", averaged {mean_and_sd(values)}," for values in averaged.values())
+    slow = "".join(f", averaged {mean_and_sd(values)}" for values in averaged.values())
+    scale, words = where_it_lies(record)
     say(
-        f"{metric} {mean_and_sd(final)}{slow} after {clocks['phases']:,} phases in "
-        f"{times['seconds']:.1f} s "
-        f"({record.attrs['engine']} engine); see {folder}"
+        f"{metric} {mean_and_sd(final)}{slow} {words} after {clocks['phases']:,} phases in "
+        f"{times['seconds']:.1f} s ({record.attrs['engine']} engine); see {folder}"
     )
     if args.json:
         result = {
@@ -213,6 +230,7 @@ def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
             "metric": metric,
             "final": final,
             **averaged,
+            **scale,
             **clocks,
             **times,
         }
