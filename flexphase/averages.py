@@ -5,7 +5,8 @@ average is an observation, not dynamics: the parameters are added to it at momen
 between the calls of an engine, so no engine has to know.
 """
 
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import equinox as eqx
 import jax
@@ -27,13 +28,14 @@ class Mean(eqx.Module):
 
     Args:
         start: the fraction of training after which it begins, in [0, 1).
-        count: how many moments, the last one at the end of training.
+        count: how many moments, the last one at the end of training (default: 100, fewer where
+            that would be closer than every 500 ticks, but at least 10).
 
     Example: `train(..., average=0.5)` is short for `train(..., average=Mean(0.5))`.
     """
 
     start: float = eqx.field(static=True, default=0.5)
-    count: int = eqx.field(static=True, default=100)
+    count: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         start = self.start
@@ -43,10 +45,13 @@ class Mean(eqx.Module):
                 "an average begins after a fraction of training, at least 0 and below 1, not "
                 f"{start!r}; try 0.5, which averages the second half."
             )
-        count(self.count, "the number of moments of an average")
+        if self.count is not None:
+            count(self.count, "the number of moments of an average")
 
     def moments(self, total: int) -> np.ndarray:
-        ticks = np.linspace(self.start * total, total, self.count + 1)[1:]
+        span = total - self.start * total
+        n = self.count or int(np.clip(span // 500, 10, 100))
+        ticks = np.linspace(self.start * total, total, n + 1)[1:]
         return np.unique(np.ceil(ticks - 1e-9).astype(np.int64))
 
     def rate(self, n: int) -> float:
@@ -85,23 +90,34 @@ def average_of(given: Any) -> Average | None:
     return given if given is None or isinstance(given, eqx.Module) else Mean(given)  # type: ignore
 
 
-class Slow(NamedTuple):
+@dataclass
+class Slow:
     """The mean so far, in double precision, and the moments at which it was taken."""
 
-    mean: Any
-    taken: np.ndarray  # ticks
+    average: Average
+    mean: list[np.ndarray]  # leaves of the parameters
+    taken: list[int]  # ticks
 
     @staticmethod
-    def empty(params: Any) -> "Slow":
-        zeros = jax.tree.map(lambda leaf: np.zeros(np.shape(leaf)), params)
-        return Slow(zeros, np.zeros(0, np.int64))
+    def empty(average: Average, params: Any) -> "Slow":
+        """Before its first moment."""
+        zeros = [np.zeros(np.shape(leaf)) for leaf in jax.tree.leaves(params)]
+        return Slow(average, zeros, [])
 
-    def add(self, average: Average, params: Any, tick: int) -> "Slow":
-        """With the parameters of this tick in it."""
-        rate = average.rate(len(self.taken) + 1)
-        mean = jax.tree.map(lambda m, p: m + rate * (np.asarray(p, float) - m), self.mean, params)
-        return Slow(mean, np.append(self.taken, tick))
+    def copy(self) -> "Slow":
+        return Slow(self.average, [leaf.copy() for leaf in self.mean], list(self.taken))
+
+    def add(self, params: Any, tick: int) -> None:
+        """Take the parameters of this tick into the mean, in place."""
+        self.taken.append(tick)
+        rate = self.average.rate(len(self.taken))
+        for mean, leaf in zip(self.mean, jax.tree.leaves(params), strict=True):
+            change = np.asarray(leaf) - mean
+            change *= rate
+            mean += change
 
     def params(self, like: Any) -> Any:
-        """The mean in the precision of the parameters."""
-        return jax.tree.map(lambda m, p: jnp.asarray(m, p.dtype), self.mean, like)
+        """The mean in the form and precision of the parameters."""
+        leaves, treedef = jax.tree.flatten(like)
+        means = [jnp.asarray(m, leaf.dtype) for m, leaf in zip(self.mean, leaves, strict=True)]
+        return jax.tree.unflatten(treedef, means)

@@ -37,12 +37,12 @@ def tree_of(like: Any, leaves: list[np.ndarray]) -> Any:
 def keep(log: "Log") -> None:
     """Write the checkpoint of the last record."""
     assert log.checkpoint
-    state, slow = log.kept
+    state, slow = log.state, log.slow
     arrays = {f"state{i}": leaf for i, leaf in enumerate(leaves_of(state))}
     arrays |= {f"curve.{name}": np.stack(curve) for name, curve in log.curves.items()}
     if slow is not None:
-        arrays |= {f"slow{i}": leaf for i, leaf in enumerate(jax.tree.leaves(slow.mean))}
-        arrays["taken"] = slow.taken
+        arrays |= {f"slow{i}": leaf for i, leaf in enumerate(slow.mean)}
+        arrays["taken"] = np.array(slow.taken, np.int64)
     identity = log.identity()
     arrays |= {
         "diverged_at": log.diverged_at,
@@ -84,7 +84,7 @@ def restore(log: "Log") -> None:
             f"{path} belongs to another configuration: {difference(identity, log.identity())}; "
             "resume with the same settings or choose another folder."
         )
-    here = int(log.now.state.ticks[0])
+    here = int(log.state.ticks[0])
     if here > log.total:
         raise ValueError(
             f"the run in {path} has already done {here} ticks, more than the {log.total} asked "
@@ -95,7 +95,7 @@ def restore(log: "Log") -> None:
 
 def take(log: "Log", kept: dict[str, np.ndarray]) -> None:
     """The arrays of a checkpoint, if they fit."""
-    fresh = leaves_of(log.now.state)
+    fresh = leaves_of(log.state)
     state = [kept[f"state{i}"] for i in range(len(fresh))]
     curves = {name: list(kept[f"curve.{name}"]) for name in log.curves}
     fits = [(a.shape, a.dtype) for a in state] == [(a.shape, a.dtype) for a in fresh]
@@ -107,33 +107,32 @@ def take(log: "Log", kept: dict[str, np.ndarray]) -> None:
         raise ValueError("its curves do not have one number a lane")
     if kept["diverged_at"].shape != lanes or kept["times"].shape != (len(log.times),):
         raise ValueError("its arrays do not fit together")
-    slow = None
-    if log.now.slow is not None:
-        like, treedef = jax.tree.flatten(log.now.slow.mean)
+    if log.slow is not None:
+        like, taken = log.slow.mean, kept["taken"]
         mean = [kept[f"slow{i}"] for i in range(len(like))]
-        if [m.shape for m in mean] != [m.shape for m in like] or kept["taken"].ndim != 1:
+        fits = [(m.shape, m.dtype) for m in mean] == [(m.shape, m.dtype) for m in like]
+        if not fits or taken.ndim != 1 or taken.dtype != np.int64:
             raise ValueError("its slow weights do not fit the run")
-        slow = Slow(jax.tree.unflatten(treedef, mean), kept["taken"].astype(np.int64))
-    log.now = log.kept = type(log.now)(tree_of(log.now.state, state), slow)
+        log.slow = Slow(log.slow.average, mean, taken.tolist())
+    log.state = tree_of(log.state, state)
     log.curves, log.diverged_at = curves, kept["diverged_at"].astype(np.int64)
     log.times = dict(zip(log.times, kept["times"].tolist(), strict=True))
 
 
 def settle_average(log: "Log") -> None:
     """A run that is extended needs the moments of the longer one."""
-    slow = log.now.slow
-    if slow is None:
+    if log.slow is None:
         return
-    here = int(log.now.state.ticks[0])
+    here = int(log.state.ticks[0])
     wanted = log.moments[log.moments <= here]
-    if np.array_equal(wanted, slow.taken):
+    if wanted.tolist() == log.slow.taken:
         return
     if len(wanted):
         raise ValueError(
             f"the average of the longer run would begin at tick {wanted[0]}, which this one has "
             f"passed (tick {here}); train at least twice as long, or begin the average later."
         )
-    log.now = log.kept = log.now._replace(slow=Slow.empty(log.now.state.params))
+    log.slow = Slow.empty(log.slow.average, log.state.params)
     nothing = np.full(len(log.lanes.keys), np.nan)
     for name in log.metrics:
         log.curves[f"averaged.{name}"] = [nothing for _ in log.curves[f"averaged.{name}"]]

@@ -49,6 +49,17 @@ def probability(b: Any, what: str = "b, the probability of a positive phase,") -
     return jnp.asarray(b, jnp.float32)
 
 
+def stay(p: Any, what: str) -> Array:
+    """The probability that a sign stays as it is."""
+    array = _number(p, what)
+    if array is not None and not np.all((array >= 0) & (array.astype(np.float32) < 1)):
+        raise ValueError(
+            f"{what}, the probability that the sign stays as it is, must be at least 0 and below "
+            f"1, not {p!r}: at 1 it would never change."
+        )
+    return jnp.asarray(p, jnp.float32)
+
+
 def learning_rate(eta: Any) -> Array:
     array = _number(eta, "eta, the learning rate,")
     if array is not None and np.any(array < 0):
@@ -70,6 +81,22 @@ def above_zero(value: Any, what: str, most: float = np.inf) -> Array:
     return jnp.asarray(value, jnp.float32)
 
 
+def from_zero(value: Any, what: str) -> Array:
+    """A number that is not negative."""
+    array = _number(value, what)
+    if array is not None and np.any(array < 0):
+        raise ValueError(f"{what} must be at least 0, not {value!r}.")
+    return jnp.asarray(value, jnp.float32)
+
+
+def at_least_one(value: Any, what: str) -> Array:
+    """A mean of whole numbers from 1 on."""
+    array = _number(value, what)
+    if array is not None and not np.all((array >= 1) & (array <= 1e8)):
+        raise ValueError(f"{what} must be at least 1 (and at most 10^8), not {value!r}.")
+    return jnp.asarray(value, jnp.float32)
+
+
 def positive_length(tau: Any, whole: bool = False) -> Array:
     what = "a phase length"
     array = _number(tau, what)
@@ -81,6 +108,52 @@ def positive_length(tau: Any, whole: bool = False) -> Array:
             "Geometric(tau) for a mean length."
         )
     return jnp.asarray(tau, jnp.int32 if whole else jnp.float32)
+
+
+def spread(mean: Any, cv: Any, name: str) -> tuple[Array, Array]:
+    """The mean, in ticks, and the coefficient of variation of random lengths."""
+    tau, ratio = _number(mean, f"the mean of {name}"), _number(cv, f"the cv of {name}")
+    if tau is not None and not np.all((tau > 1) & (tau <= 1e8)):
+        raise ValueError(
+            f"the mean of {name} must be above 1 tick (and at most 10^8), not {mean!r}: a phase "
+            "lasts at least one tick, so a mean of 1 leaves no room to vary; use Fixed(1)."
+        )
+    if ratio is not None and not np.all((ratio > 0) & (ratio <= 10)):
+        raise ValueError(
+            f"the cv of {name}, standard deviation over mean, must be above 0 and at most 10, not "
+            f"{cv!r}; use Fixed for equal lengths."
+        )
+    if tau is not None and ratio is not None and np.any(ratio * tau > 20 * (tau - 1)):
+        raise ValueError(
+            f"a {name} of mean {mean!r} cannot vary by cv = {cv!r}: a phase lasts at least one "
+            "tick; take a longer mean or a smaller cv."
+        )
+    return jnp.asarray(mean, jnp.float32), jnp.asarray(cv, jnp.float32)
+
+
+def sample_of_lengths(samples: Any) -> Array:
+    """Measured phase lengths, in ticks."""
+    if isinstance(samples, Tracer):
+        return samples
+    array = _number(samples, "a sample of phase lengths")
+    if array is None or array.ndim != 1 or not len(array):
+        raise ValueError(
+            f"lengths must be a list of at least one number of ticks, not {samples!r}."
+        )
+    if not ((array >= 1) & (array <= 1e8)).all():
+        raise ValueError(
+            f"phase lengths must be at least 1 tick (and at most 10^8), not {array.min():g} to "
+            f"{array.max():g}; seconds become ticks when multiplied by ticks per second."
+        )
+    return jnp.asarray(array, jnp.float32)
+
+
+def whole_count(n: Any, what: str, least: int = 1) -> Array:
+    """A whole number of things that may differ between lanes."""
+    array = _number(n, what)
+    if array is not None and np.any((array < least) | (array != np.round(array)) | (array > 1e8)):
+        raise ValueError(f"{what} must be a whole number, at least {least}, not {n!r}.")
+    return jnp.asarray(n, jnp.int32)
 
 
 def matrix(data: Any, binary: bool = False) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .core import Observer, Optimiser, Phase, Run, init
+from .core import Observer, Optimiser, Phase, Run, declares, init
 from .lanes import Grid
 
 PARTS = {
@@ -48,10 +48,29 @@ def check(given: Run | Grid) -> None:
             raise ValueError(f"a grid holds runs, not {_named(run)}: return Run(...) from it.")
         complete(run)
         run.estimator.check(run.process)
+        check_graded(run)
         if not any(run.source is source and run.method == method for source, method in checked):
             run.method.check(run.source.stimuli)
             checked.append((run.source, run.method))
     shapes(runs[0])
+
+
+def check_graded(run: Run) -> None:
+    """Signs between -1 and 1 need a method that can follow, and stimuli with their own clock."""
+    if not declares(run.process, "graded"):
+        return
+    process, method = type(run.process).__name__, type(run.method).__name__
+    if not declares(run.method, "graded"):
+        raise ValueError(
+            f"the signs of {process} are amplitudes between -1 and 1, and {method} knows phases "
+            "of sign +1, -1 and 0 only; EquilibriumPropagation can follow, or a method that "
+            "declares graded = True."
+        )
+    if not declares(run.source, "clocked"):
+        raise ValueError(
+            f"every tick is a phase of its own for {process}, so the source would show a new "
+            "stimulus at each; hold it: Held(source, ticks=...)."
+        )
 
 
 def complete(run: Run) -> None:
@@ -106,6 +125,10 @@ def shapes(run: Run) -> None:
             "number in each field of the phase."
         )
     same(f"{process}.step", moved, state, "the state that init returns")
+    if declares(run.source, "clocked"):
+        ask = run.source.at  # type: ignore[attr-defined]
+        held = traced(f"{source}.at", ask, key, phase, n, n, x)
+        same(f"{source}.at", held, x, "the stimulus that init returns")
 
     for name in ("enter", "step"):
         function = getattr(run.method, name)

@@ -26,8 +26,8 @@ PyTree = Any
 class Phase(NamedTuple):
     """What the process says about the present phase; estimators see nothing else of it."""
 
-    sign: Array  # +1 or -1; 0 is a phase without plasticity
-    prob: Array  # P(a phase has this sign), in the long run
+    sign: Array  # +1 or -1; 0 is a phase without plasticity; an amplitude where phases are graded
+    prob: Array  # share of this sign among the phases that have one, in the long run
     length: Array  # tau, the mean length of phases of this sign
     ticks: Array  # how long this one lasts
     left: Array  # ticks still to go, the present one included
@@ -42,7 +42,11 @@ class Phase(NamedTuple):
 
 
 class Process(Protocol):
-    """Eq. 5, line 1: which phase comes next? Phase number n, drawn when it begins."""
+    """Eq. 5, line 1: which phase comes next? Phase number n, drawn when it begins.
+
+    It may declare `graded = True` (signs are amplitudes in [-1, 1], for methods that can follow),
+    `rests = True` (some signs are 0) and `ends = ticks` (a record of phases that does not repeat).
+    """
 
     @property
     def alternates(self) -> bool: ...  # strictly +, -, +, -: what the two-term estimator needs
@@ -56,7 +60,11 @@ class Process(Protocol):
 
 
 class Method(Protocol):
-    """Eq. 5, line 3, and the two terms of eq. 1; `sign` is that of the phase."""
+    """Eq. 5, line 3, and the two terms of eq. 1; `sign` is that of the phase.
+
+    In a phase of sign 0 the network runs freely. A method that can follow signs between -1 and 1
+    declares `graded = True`.
+    """
 
     def check(self, x: PyTree) -> None: ...  # ValueError if such stimuli, stacked, do not fit
     def init(self, key: Key) -> tuple[PyTree, PyTree]: ...  # -> params, z
@@ -74,12 +82,29 @@ class Method(Protocol):
 
 
 class Source(Protocol):
-    """Eq. 5, line 2: the stimulus of the phase that begins, given the one before."""
+    """Eq. 5, line 2: the stimulus of the phase that begins, given the one before.
+
+    A source that declares `clocked = True` is asked at every tick instead, by the function `at` of
+    `Clocked`.
+    """
 
     @property
     def stimuli(self) -> PyTree: ...  # what it shows, or examples of that, stacked
     def init(self, key: Key) -> PyTree: ...
     def __call__(self, key: Key, sign: Array, x: PyTree) -> PyTree: ...
+
+
+class Clocked(Source, Protocol):
+    """A source whose stimuli have a clock of their own."""
+
+    @property
+    def clocked(self) -> bool: ...
+    def at(self, key: Key, phase: Phase, n: Array, t: Array, x: PyTree) -> PyTree:
+        """The stimulus of tick t, in phase n, given that of the tick before.
+
+        The key is the same at every tick: fold t into it.
+        """
+        ...
 
 
 class Estimator(Protocol):
@@ -191,14 +216,44 @@ def phase_keys(key: Key, n: Array) -> Array:
     return jax.random.split(jax.random.fold_in(key, -1 - n), 3)
 
 
+class LaneKeys(NamedTuple):
+    """What the key of a lane is split into."""
+
+    run: Key  # State.key: of all phases and ticks
+    method: Key
+    source: Key
+    process: Key
+
+
+def lane_keys(key: Key) -> LaneKeys:
+    return LaneKeys(*jax.random.split(key, 4))
+
+
 def where(mask: Array, new: PyTree, old: PyTree) -> PyTree:
     """`jnp.where` leaf by leaf."""
     return jax.tree.map(lambda a, b: jnp.where(mask, a, b), new, old)
 
 
+def declares(part: Any, what: str) -> bool:
+    """Does this part of a run say so? What is not said (graded, rests, clocked) is not so."""
+    return bool(getattr(part, what, False))
+
+
+def stimulus(source: Source, s: State, phase: Phase, key: Key) -> PyTree:
+    """What the network is shown at this tick; `phase` is the present one, `key` is its own."""
+    if declares(source, "clocked"):
+        return source.at(stimulus_key(s.key), phase, s.phases, s.ticks, s.x)  # type: ignore
+    return where(s.phase.left == 0, source(key, phase.sign, s.x), s.x)
+
+
+def stimulus_key(key: Key) -> Key:
+    """The key of a clocked source: that of phase 0, which it never uses for itself."""
+    return phase_keys(key, jnp.int32(0))[1]
+
+
 def init(run: Run, key: Key, params: PyTree = None) -> State:
     """A lane before its first tick, with the method's own parameters unless some are given."""
-    key, k_method, k_source, k_process = jax.random.split(key, 4)
+    key, k_method, k_source, k_process = lane_keys(key)
     fresh, z = run.method.init(k_method)
     params = fresh if params is None else params
     one, zero = jnp.float32(1), jnp.int32(0)
@@ -223,7 +278,7 @@ def tick(run: Run, s: State) -> State:
     over = s.phase.left == 0
     drawn = run.process.step(k_process, s.phases, s.process)
     phase, process = where(over, drawn, (s.phase, s.process))
-    x = where(over, run.source(k_source, phase.sign, s.x), s.x)
+    x = stimulus(run.source, s, phase, k_source)
     z = where(over, run.method.enter(k_enter, s.params, s.z, x, phase.sign), s.z)
 
     k_tick = jax.random.fold_in(s.key, s.ticks)
@@ -258,6 +313,25 @@ class Observer(Protocol):
     def result(self, carry: PyTree) -> dict[str, Array]: ...  # arrays by name, for the record
 
 
+class Visits(NamedTuple):
+    """Moments inside an `advance` at which the parameters of all lanes are looked at."""
+
+    at: tuple[int, ...] = ()  # ticks from where the advance began, increasing
+    see: Callable[[PyTree], None] = lambda params: None  # must not keep the arrays
+
+    def ahead(self, done: int, ticks: int) -> int:
+        """Ticks from `done` to the next visit, or to the end at `ticks`."""
+        return next((t for t in self.at if t > done), ticks) - done
+
+    def pay(self, done: int, params: PyTree) -> None:
+        """Look at the parameters if a visit is due after `done` ticks."""
+        if done in self.at:
+            self.see(params)
+
+
+NONE = Visits()
+
+
 class Engine(Protocol):
     """Advances all lanes; `report(n)` is called after every n ticks, and may raise to stop."""
 
@@ -265,5 +339,10 @@ class Engine(Protocol):
     def name(self) -> str: ...
     def start(self, lanes: Lanes, params: PyTree = None) -> State: ...  # before the first tick
     def advance(
-        self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]
+        self,
+        lanes: Lanes,
+        state: State,
+        ticks: int,
+        report: Callable[[int], None],
+        visits: Visits = NONE,
     ) -> State: ...

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,7 +17,7 @@ from . import checkpoints
 from .averages import Average, Slow
 from .checks import count
 from .contract import one_number
-from .core import Observer, State
+from .core import NONE, Observer, State, Visits
 from .describe import Described, described, digest
 from .lanes import Lanes
 from .record import CLOCKS, RESERVED, Record, deciding_versions, leaf_name, versions
@@ -44,6 +44,15 @@ def budget(mean_length: Any, ticks: int | None, phases: int | None) -> int:
             f"training must last fewer than 2^31 ticks, not {ticks}; train longer in several runs."
         )
     return ticks
+
+
+def check_end(ends: int | None, ticks: int) -> None:
+    """A record of phases that does not repeat must last as long as training."""
+    if ends is not None and ticks > ends:
+        raise ValueError(
+            f"the record of phases ends after {ends} ticks, and training would last {ticks}; "
+            "train for fewer, or repeat the record: Recorded(..., after='repeat')."
+        )
 
 
 def check_names(names: list[str]) -> None:
@@ -104,19 +113,13 @@ def optima(metrics: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in known.items() if value is not None}
 
 
-class Snapshot(NamedTuple):
-    """Where all lanes were at a record, and their slow weights."""
-
-    state: State
-    slow: Slow | None
-
-
 @dataclass
 class Log:
     """The state of all lanes, and what was recorded of it so far."""
 
     lanes: Lanes
-    now: Snapshot
+    state: State  # at the last record
+    slow: Slow | None  # there
     marks: np.ndarray  # ticks at which metrics are taken
     metrics: Mapping[str, Any]
     observers: Mapping[str, Observer]
@@ -125,7 +128,6 @@ class Log:
     described: Described
     checkpoint: Path | None
     optima: dict[str, float]
-    kept: Snapshot = None  # type: ignore[assignment]  # at the last record
     curves: dict[str, list[np.ndarray]] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=lambda: {"seconds": 0.0, "metric_seconds": 0.0})
     diverged_at: np.ndarray = field(default_factory=lambda: np.array([]))
@@ -162,7 +164,8 @@ class Log:
         }
         log = Log(
             lanes=lanes,
-            now=Snapshot(state, Slow.empty(state.params) if average else None),
+            state=state,
+            slow=Slow.empty(average, state.params) if average else None,
             marks=np.unique(
                 np.linspace(0, total, min(records, total) + 1).round().astype(np.int64)
             ),
@@ -181,7 +184,7 @@ class Log:
         if log.checkpoint and log.checkpoint.exists():
             checkpoints.restore(log)
         else:
-            log.record_now()
+            log.add(state, log.slow)
         return log
 
     @property
@@ -194,12 +197,19 @@ class Log:
         return self.average.moments(self.total) if self.average else np.zeros(0, np.int64)
 
     def ahead(self) -> int | None:
-        """Ticks from here to the next record or moment of the average; None at the end."""
-        here = int(self.now.state.ticks[0])
-        self.done = here
-        events = np.concatenate([self.marks, self.moments])
-        later = events[events > here]
-        return int(later.min()) - here if len(later) and not self.stopped else None
+        """Ticks from the last record to the next one; None at the end."""
+        self.done = int(self.state.ticks[0])
+        later = self.marks[self.marks > self.done]
+        return int(later[0]) - self.done if len(later) and not self.stopped else None
+
+    def visits(self, ahead: int, slow: Slow | None) -> Visits:
+        """The moments of the average up to the next record."""
+        if slow is None:
+            return NONE
+        here = self.done
+        at = self.moments[(self.moments > here) & (self.moments <= here + ahead)] - here
+        due = iter((at + here).tolist())
+        return Visits(tuple(at.tolist()), lambda params: slow.add(params, next(due)))
 
     def latest(self) -> dict[str, float]:
         """The mean of each metric over the lanes that have one."""
@@ -220,25 +230,14 @@ class Log:
         finally:
             self.times[what] += time.perf_counter() - began
 
-    def reached(self, state: State) -> None:
-        """All lanes have been advanced to an event: average, record, keep."""
-        at, slow = int(state.ticks[0]), self.now.slow
-        if self.average and slow and at in self.moments:
-            with self.timing("seconds"):
-                slow = slow.add(self.average, state.params, at)
-        self.now = Snapshot(state, slow)
-        if at in self.marks:
-            self.record_now()
-
-    def record_now(self) -> None:
-        """Take the metrics of this state."""
-        state, slow = self.now
+    def add(self, state: State, slow: Slow | None) -> None:
+        """A record: the metrics of this state and of its slow weights."""
         with self.timing("metric_seconds"):
             cheap = {n: m.along if isinstance(m, AtEnd) else m for n, m in self.metrics.items()}
             values = {n: self.checked(n, measure(m, state.params)) for n, m in cheap.items()}
             if slow is not None:
                 none = np.full(len(self.lanes.keys), np.nan)
-                mean = slow.params(state.params) if len(slow.taken) else None
+                mean = slow.params(state.params) if slow.taken else None
                 values |= {
                     f"averaged.{n}": none if mean is None else measure(m, mean)
                     for n, m in cheap.items()
@@ -250,7 +249,7 @@ class Log:
         diverged_at = np.where(fresh, values["ticks"], self.diverged_at)
         curves = {name: [*curve, values[name]] for name, curve in self.curves.items()}
         # At once: Ctrl-C may come at any time.
-        self.kept, self.diverged_at, self.curves = self.now, diverged_at, curves
+        self.state, self.slow, self.diverged_at, self.curves = state, slow, diverged_at, curves
         if self.checkpoint:
             checkpoints.keep(self)
 
@@ -266,11 +265,11 @@ class Log:
 
     def finish(self) -> None:
         """The expensive metrics, at the end."""
-        state, slow = self.kept
+        state, slow = self.state, self.slow
         ends = {name: m.end for name, m in self.metrics.items() if isinstance(m, AtEnd)}
         with self.timing("metric_seconds"):
             self.finals = {f"final.{n}": measure(m, state.params) for n, m in ends.items()}
-            if slow is not None and len(slow.taken):
+            if slow is not None and slow.taken:
                 mean = slow.params(state.params)
                 self.finals |= {f"averaged.final.{n}": measure(m, mean) for n, m in ends.items()}
 
@@ -282,14 +281,14 @@ class Log:
     def record(self) -> Record:
         """What was recorded so far."""
         shape, dims = self.lanes.shape, list(self.lanes.dims)
-        state, slow = self.kept
+        state, slow = self.state, self.slow
         data: dict[str, Any] = {}
         for name, curve in self.curves.items():
             values = np.moveaxis(np.stack(curve), 0, -1).reshape(*shape, -1)
             data[name] = ([*dims, "record"], np.array(values))
         data |= {name: (dims, values.reshape(shape)) for name, values in self.finals.items()}
         data |= self.variables("params", state.params)
-        if slow is not None and len(slow.taken):
+        if slow is not None and slow.taken:
             data |= self.variables("averaged.params", slow.params(state.params))
         for name, observer in self.observers.items():
             seen = jax.vmap(observer.result)(state.seen[name])

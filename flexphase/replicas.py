@@ -1,12 +1,14 @@
 """Mini-batches: a method made of a method, and a source made of a source."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import numpy as np
 from jax import Array
 
 from .checks import count
-from .core import Key, Method, PyTree, Source
+from .core import Key, Method, PyTree, Source, declares
 
 
 class Replicas(eqx.Module):
@@ -27,6 +29,10 @@ class Replicas(eqx.Module):
 
     def __check_init__(self):
         count(self.n, "the number of replicas")
+
+    @property
+    def graded(self) -> bool:
+        return declares(self.method, "graded")
 
     def check(self, x: PyTree) -> None:
         sizes = {leaf.shape[1] if leaf.ndim > 1 else 0 for leaf in jax.tree.leaves(x)}
@@ -68,6 +74,10 @@ class Batches(eqx.Module):
 
     def __check_init__(self):
         count(self.n, "the number of stimuli in a batch")
+        if declares(self.source, "clocked"):
+            raise ValueError(
+                "the stimuli of a batch are held together: write Held(Batches(source, n), ...)."
+            )
 
     @property
     def stimuli(self) -> PyTree:
@@ -83,5 +93,15 @@ class Batches(eqx.Module):
         return jax.vmap(self.source.init)(jax.random.split(key, self.n))
 
     def __call__(self, key: Key, sign: Array, x: PyTree) -> PyTree:
-        each = jax.vmap(self.source, (0, None, 0))
-        return each(jax.random.split(key, self.n), sign, x)
+        return self._each(self.source, key, sign, x)
+
+    def fresh(self, key: Key, sign: Array, x: PyTree) -> PyTree:
+        """n new stimuli, for `Held`."""
+        return self._each(self.source.fresh, key, sign, x)  # type: ignore[attr-defined]
+
+    def again(self, key: Key, sign: Array, x: PyTree) -> PyTree:
+        """The same n stimuli in a phase of this sign, for `Held`."""
+        return self._each(self.source.again, key, sign, x)  # type: ignore[attr-defined]
+
+    def _each(self, ask: Callable[..., PyTree], key: Key, sign: Array, x: PyTree) -> PyTree:
+        return jax.vmap(ask, (0, None, 0))(jax.random.split(key, self.n), sign, x)

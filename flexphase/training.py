@@ -13,7 +13,7 @@ from .contract import check, check_metrics, check_observers, runs_of
 from .core import Observer, Run
 from .engines import choose
 from .lanes import Grid, Lanes, lanes
-from .log import AtEnd, Log, budget
+from .log import AtEnd, Log, budget, check_end
 from .progress import Progress, display
 from .record import Record
 
@@ -72,6 +72,7 @@ def train(
     mean = average_of(average)
     every = lanes(run, seeds, seed)
     total = budget(every.run.process.mean_length, ticks, phases)
+    check_end(getattr(every.run.process, "ends", None), total)
     chosen = choose(engine, run, threads, watching)
     title, n = type(every.run.method).__name__, len(every.keys)
     with display(progress, title) as bar:
@@ -87,11 +88,12 @@ def train(
 
         try:
             while (ahead := log.ahead()) is not None:
+                slow = log.slow and log.slow.copy()  # Ctrl-C must not leave the kept one half-way
                 with log.timing("seconds"):
-                    state = chosen.advance(every, log.now.state, ahead, report)
-                    recorded = len(log.curves["ticks"])
-                log.reached(state)
-                if stop and len(log.curves["ticks"]) > recorded:
+                    visits = log.visits(ahead, slow)
+                    state = chosen.advance(every, log.state, ahead, report, visits)
+                log.add(state, slow)
+                if stop:
                     log.stopped = bool(stop(log.record()))
             bar.stage("metrics at the end")
             log.finish()

@@ -1,4 +1,5 @@
-// Arrays from Python, checked one by one: what is wrong with them is said by name, and nothing is read that is not there.
+// Arrays from Python, checked one by one: what is wrong with them is said by name, and nothing is
+// read that is not there.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -26,7 +27,9 @@ class Arrays {
     std::vector<int64_t> shape(const char* name, size_t dims) {
         nb::ndarray<nb::ro> array;
         if (!has(name) || !nb::try_cast(dict_[name], array) || array.ndim() != dims)
-            throw nb::value_error((std::string(name) + " must be an array with " + std::to_string(dims) + " dimensions.").c_str());
+            throw nb::value_error((std::string(name) + " must be an array with " +
+                                   std::to_string(dims) + " dimensions.")
+                                      .c_str());
         return std::vector<int64_t>(array.shape_ptr(), array.shape_ptr() + dims);
     }
 
@@ -37,14 +40,18 @@ class Arrays {
     template <class T, class Array>
     auto checked(const char* name, const std::vector<int64_t>& shape, const char* how) -> T* {
         Array array;
-        bool fine = has(name) && nb::try_cast(dict_[name], array, false) && array.dtype() == nb::dtype<T>() && array.ndim() == shape.size() &&
+        bool fine = has(name) && nb::try_cast(dict_[name], array, false) &&
+                    array.dtype() == nb::dtype<T>() && array.ndim() == shape.size() &&
                     array.device_type() == nb::device::cpu::value;
         int64_t stride = 1;
         for (size_t d = shape.size(); fine && d-- > 0; stride *= shape[d])
-            fine = (int64_t)array.shape(d) == shape[d] && (shape[d] == 1 || array.size() == 0 || array.stride(d) == stride);
+            fine = (int64_t)array.shape(d) == shape[d] &&
+                   (shape[d] == 1 || array.size() == 0 || array.stride(d) == stride);
         if (!fine) {
-            std::string text = std::string(name) + " must be a " + how + "C-contiguous array of " + kind<T>() + " of shape (";
-            for (size_t d = 0; d < shape.size(); d++) text += (d ? ", " : "") + std::to_string(shape[d]);
+            std::string text = std::string(name) + " must be a " + how + "C-contiguous array of " +
+                               kind<T>() + " of shape (";
+            for (size_t d = 0; d < shape.size(); d++)
+                text += (d ? ", " : "") + std::to_string(shape[d]);
             throw nb::value_error((text + ").").c_str());
         }
         kept_.push_back(nb::object(dict_[name]));

@@ -1,20 +1,8 @@
-// What the kernels are given: plain arrays, lanes first. A lane's tape is a list of phases; slot 0 is the phase it is in.
+// What the Boltzmann kernels are given: plain arrays, lanes first.
 #pragma once
-#include <cstddef>
-#include <cstdint>
-
-struct Tape {
-    int64_t slots;         // phases per lane
-    const int32_t* ticks;  // (lanes, slots)
-    const int8_t* sign;    // (lanes, slots)
-    const int32_t* row;    // (lanes, slots): the stimulus; below 0: the one that is there already
-    const float* weight;   // (lanes, slots, 3): weight of the local term at the first tick, between, and at the last
-    const uint8_t* apply;  // (lanes, slots, 3): does the optimiser step?
-    const float* enter;    // (lanes, slots, visible + hidden): noise where a phase begins, or null: draw
-};
+#include "tape.h"
 
 enum NegativeStart : int32_t { kCarry, kData, kPersistent, kRandom };
-enum Error : int32_t { kFine, kTapeTooShort, kBadTicks, kBadRow, kNotLocal };
 
 struct RbmJob {
     int64_t lanes, visible, hidden, ticks, rows;
@@ -26,21 +14,24 @@ struct RbmJob {
     float *v, *h, *chain_v, *chain_h, *x;
     int32_t *left, *slot, *updates;
     uint32_t* rng;  // (lanes, 4), or (lanes, 4, 16) for wide models
-    // Wide models only: the parameters where a clamped phase began, c + v W there, and what was gathered since, (lanes, hidden + 1).
+    // Wide models only: the parameters where a clamped phase began, c + v W there, and what was
+    // gathered since, (lanes, hidden + 1).
     float *base_W, *base_a, *base_c, *drive, *gathered;
     // read only
     Tape tape;
-    const float* eta;       // (lanes)
-    const uint32_t* data;   // (1 or lanes, rows, words): bits
-    int64_t data_stride;    // words from one lane's data to the next, 0 where shared
-    // Boltzmann machines only: the order of the units in a sweep, and to whom unit i is joined: joined[first[i]] .. joined[first[i + 1] - 1].
+    const float* eta;      // (lanes)
+    const uint32_t* data;  // (1 or lanes, rows, words): bits
+    int64_t data_stride;   // words from one lane's data to the next, 0 where shared
+    // Boltzmann machines only: the order of the units in a sweep, and to whom unit i is joined:
+    // joined[first[i]] .. joined[first[i + 1] - 1].
     const int32_t *order, *first, *joined;
-    const float* noise;     // (ticks, lanes, visible + hidden), or null: draw
+    const float* noise;  // (ticks, lanes, visible + hidden), or null: draw
 };
 
-inline int64_t words(int64_t units) { return (units + 31) / 32; }
+static inline int64_t words(int64_t units) { return (units + 31) / 32; }
 
-// Lanes begin, begin + 1, ... (at most `width` of them) with `scratch` floats, aligned to 64 bytes, to work in.
+// Lanes begin, begin + 1, ... (at most `width` of them) with `scratch` floats, aligned to 64 bytes,
+// to work in.
 struct SmallKernel {
     int width;
     int64_t (*scratch)(const RbmJob&);
@@ -52,9 +43,8 @@ struct WideKernel {
     int32_t (*run)(const RbmJob&, int64_t lane, float* scratch);
 };
 
-struct Kernels {
-    const char* name;
+struct BoltzmannKernels {
     const WideKernel* wide;
     const SmallKernel* machine;  // three, like small
-    SmallKernel small[3];  // widths 4, 8, 16, as far as the registers go; the rest is empty
+    SmallKernel small[3];        // widths 4, 8, 16, as far as the registers go; the rest is empty
 };

@@ -1,6 +1,8 @@
-// log Z = log sum_s exp(c s) prod_i (1 + exp(b_i + (W s)_i)): a product, so that no logarithm is taken inside. The states s are split
-// into a high and a low part and exp(W s) is a product of two tables, with each factor scaled by its largest value in the block so that
-// nothing overflows. A block that comes near underflow is only bounded; if it could matter, all is done again in logarithms.
+// log Z = log sum_s exp(c s) prod_i (1 + exp(b_i + (W s)_i)): a product, so that no logarithm is
+// taken inside. The states s are split into a high and a low part and exp(W s) is a product of two
+// tables, with each factor scaled by its largest value in the block so that nothing overflows. A
+// block that comes near underflow is only bounded; if it could matter, all is done again in
+// logarithms.
 #include "likelihood.h"
 
 #include <math.h>
@@ -32,20 +34,25 @@ int64_t low_units(int64_t n) { return n < kLow ? n : kLow; }
 
 int64_t scratch(int64_t n, int64_t m) { return padded(low_units(n)) * (m + 1) + 3 * m; }
 
-// table[s] = exp(sum_j (w_j s_j - max(w_j, 0))) for all states s of `low` units; returns sum_j max(w_j, 0).
+// table[s] = exp(sum_j (w_j s_j - max(w_j, 0))) for all states s of `low` units; returns sum_j
+// max(w_j, 0).
 template <class Weight>
 double fill(double* table, int64_t low, Weight weight) {
     double largest = 0;
     table[0] = 1;
     for (int64_t j = 0, size = 1; j < low; j++, size *= 2) {
         const double w = weight(j), top = w > 0 ? w : 0, on = exp(w - top), off = exp(-top);
-        for (int64_t s = 0; s < size; s++) table[size + s] = table[s] * on, table[s] *= off;
+        for (int64_t s = 0; s < size; s++) {
+            table[size + s] = table[s] * on;
+            table[s] *= off;
+        }
         largest += top;
     }
     return largest;
 }
 
-// A state at a time, in logarithms: slow, never wrong. For weights so large that products underflow.
+// A state at a time, in logarithms: slow, never wrong. For weights so large that products
+// underflow.
 template <class Weight>
 double by_logarithms(Weight w, const float* b, const float* c, int64_t n, int64_t m) {
     double top = -INFINITY, sum = 0;
@@ -60,19 +67,26 @@ double by_logarithms(Weight w, const float* b, const float* c, int64_t n, int64_
             x += (y > 0 ? y : 0) + log1p(exp(-fabs(y)));
         }
         if (x != x) return x;
-        if (x > top) sum = sum * exp(top - x) + 1, top = x;
-        else sum += exp(x - top);
+        if (x > top) {
+            sum = sum * exp(top - x) + 1;
+            top = x;
+        } else {
+            sum += exp(x - top);
+        }
     }
     return top + log(sum);
 }
 
-double log_z(const float* W, int64_t si, int64_t sj, const float* b, const float* c, int64_t n, int64_t m, double* scratch) {
+double log_z(const float* W, int64_t si, int64_t sj, const float* b, const float* c, int64_t n,
+             int64_t m, double* scratch) {
     const auto w = [=](int64_t i, int64_t j) { return (double)W[i * si + j * sj]; };
     const int64_t low = low_units(n), states = (int64_t)1 << low, size = padded(low);
-    double *weight = scratch, *table = weight + size, *largest = table + size * m, *one = largest + m, *high = one + m;
+    double *weight = scratch, *table = weight + size, *largest = table + size * m,
+           *one = largest + m, *high = one + m;
     for (int64_t s = 0; s < size * (m + 1); s++) weight[s] = 0;
     const double offset = fill(weight, low, [&](int64_t j) { return (double)c[j]; });
-    for (int64_t i = 0; i < m; i++) largest[i] = fill(table + i * size, low, [&](int64_t j) { return w(i, j); });
+    for (int64_t i = 0; i < m; i++)
+        largest[i] = fill(table + i * size, low, [&](int64_t j) { return w(i, j); });
     for (int64_t s = states; s < size; s++) weight[s] = 0;
 
     constexpr double kTiny = 1e-290;
@@ -86,7 +100,8 @@ double log_z(const float* W, int64_t si, int64_t sj, const float* b, const float
             for (int64_t j = low; j < n; j++)
                 if (h >> (j - low) & 1) y += w(i, j);
             const double e = exp(-fabs(y));  // factors 1 + e^y over e^max(y, 0)
-            one[i] = y > 0 ? e : 1, high[i] = y > 0 ? 1 : e;
+            one[i] = y > 0 ? e : 1;
+            high[i] = y > 0 ? 1 : e;
             scale += y > 0 ? y : 0;
         }
         D total = {};
@@ -98,11 +113,15 @@ double log_z(const float* W, int64_t si, int64_t sj, const float* b, const float
             if (blocks == kBlock)
                 for (int64_t i = 0; i < m; i++)
                     for (int k = 0; k < kBlock; k++)
-                        p[k] *= fused(D{} + high[i], *(const D*)(table + i * size + s + k * kDoubles), D{} + one[i]);
+                        p[k] *=
+                            fused(D{} + high[i], *(const D*)(table + i * size + s + k * kDoubles),
+                                  D{} + one[i]);
             else
                 for (int64_t i = 0; i < m; i++)
                     for (int64_t k = 0; k < blocks; k++)
-                        p[k] *= fused(D{} + high[i], *(const D*)(table + i * size + s + k * kDoubles), D{} + one[i]);
+                        p[k] *=
+                            fused(D{} + high[i], *(const D*)(table + i * size + s + k * kDoubles),
+                                  D{} + one[i]);
             for (int64_t k = 0; k < blocks; k++) total += p[k];
         }
         double block = 0;
@@ -114,8 +133,12 @@ double log_z(const float* W, int64_t si, int64_t sj, const float* b, const float
             continue;
         }
         const double x = scale + log(block);
-        if (x > top) sum = sum * exp(top - x) + 1, top = x;
-        else sum += exp(x - top);
+        if (x > top) {
+            sum = sum * exp(top - x) + 1;
+            top = x;
+        } else {
+            sum += exp(x - top);
+        }
     }
     return top - doubt > 40 ? top + log(sum) : by_logarithms(w, b, c, n, m);
 }

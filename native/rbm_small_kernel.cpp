@@ -1,6 +1,7 @@
-// Small RBMs: N lanes side by side, one in each slot of a vector, tick by tick. Lanes in different phases differ by masks only,
-// so what a lane does depends neither on its neighbours nor on the width.
-#include "walk.h"
+// Small RBMs: N lanes side by side, one in each slot of a vector, tick by tick. Lanes in different
+// phases differ by masks only, so what a lane does depends neither on its neighbours nor on the
+// width.
+#include "walk_lanes.h"
 
 namespace FLEXPHASE_ISA {
 namespace {
@@ -8,22 +9,37 @@ namespace {
 template <int N>
 struct Group : Walk<N> {
     using Base = Walk<N>;
+    using Base::job, Base::V, Base::H, Base::x, Base::left, Base::positive, Base::rng, Base::now,
+        Base::error, Base::eta;
     using typename Base::F;
     using typename Base::I;
-    using Base::job, Base::V, Base::H, Base::x, Base::left, Base::positive, Base::rng, Base::now, Base::error, Base::eta;
     static constexpr int kBlock = kWidth < 16 ? 4 : 8;  // sums that the registers hold
     using Base::load, Base::store, Base::stimulus, Base::noise;
 
     F *W, *a, *c, *acc_W, *acc_a, *acc_c, *v, *h, *chain_v, *chain_h;
-    F *drive_v, *drive_h;                  // a + W h and c + v W,
+    F *drive_v, *drive_h;                   // a + W h and c + v W,
     bool fresh_v = false, fresh_h = false;  // of these very parameters and units?
 
-    Group(const RbmJob& job, int64_t begin, int64_t count, float* scratch) : Base(job, begin, count) {
+    Group(const RbmJob& job, int64_t begin, int64_t count, float* scratch)
+        : Base(job, begin, count) {
         F* p = (F*)scratch;
-        auto take = [&p](int64_t n) { F* q = p; p += n; return q; };
-        W = take(V * H), a = take(V), c = take(H);
-        acc_W = take(job.remember ? V * H : 0), acc_a = take(V), acc_c = take(H);
-        v = take(V), h = take(H), chain_v = take(V), chain_h = take(H), drive_v = take(V), drive_h = take(H);
+        auto take = [&p](int64_t n) {
+            F* q = p;
+            p += n;
+            return q;
+        };
+        W = take(V * H);
+        a = take(V);
+        c = take(H);
+        acc_W = take(job.remember ? V * H : 0);
+        acc_a = take(V);
+        acc_c = take(H);
+        v = take(V);
+        h = take(H);
+        chain_v = take(V);
+        chain_h = take(H);
+        drive_v = take(V);
+        drive_h = take(H);
         x = (I*)take(words(V));
     }
     static int64_t scratch(const RbmJob& job) {
@@ -32,24 +48,44 @@ struct Group : Walk<N> {
     }
 
     void read() {
-        load(W, job.W, V * H), load(a, job.a, V), load(c, job.c, H), load(v, job.v, V), load(h, job.h, H);
-        if (job.remember) load(acc_W, job.acc_W, V * H), load(acc_a, job.acc_a, V), load(acc_c, job.acc_c, H);
-        if (job.negative_start == kPersistent) load(chain_v, job.chain_v, V), load(chain_h, job.chain_h, H);
+        load(W, job.W, V * H);
+        load(a, job.a, V);
+        load(c, job.c, H);
+        load(v, job.v, V);
+        load(h, job.h, H);
+        if (job.remember) {
+            load(acc_W, job.acc_W, V * H);
+            load(acc_a, job.acc_a, V);
+            load(acc_c, job.acc_c, H);
+        }
+        if (job.negative_start == kPersistent) {
+            load(chain_v, job.chain_v, V);
+            load(chain_h, job.chain_h, H);
+        }
         Base::read_phases();
         clamp(positive);
     }
     void write() {
-        store(W, job.W, V * H), store(a, job.a, V), store(c, job.c, H), store(v, job.v, V), store(h, job.h, H);
-        if (job.remember) store(acc_W, job.acc_W, V * H), store(acc_a, job.acc_a, V), store(acc_c, job.acc_c, H);
+        store(W, job.W, V * H);
+        store(a, job.a, V);
+        store(c, job.c, H);
+        store(v, job.v, V);
+        store(h, job.h, H);
+        if (job.remember) {
+            store(acc_W, job.acc_W, V * H);
+            store(acc_a, job.acc_a, V);
+            store(acc_c, job.acc_c, H);
+        }
         if (job.negative_start == kPersistent) {
             keep(~positive);
-            store(chain_v, job.chain_v, V), store(chain_h, job.chain_h, H);
+            store(chain_v, job.chain_v, V);
+            store(chain_h, job.chain_h, H);
         }
         Base::write_phases();
     }
 
-    void begin_phases(I over) {
-        const I before = positive;
+    void begin_phases() {
+        const I over = left == 0, before = positive;
         Base::next_phases(over);
         if (error) return;
         enter(over, before);
@@ -71,10 +107,13 @@ struct Group : Walk<N> {
             for (int64_t j = 0; j < H; j++) h[j] = turn ? chain_h[j] : h[j];
             return;
         }
-        if (job.negative_start == kData) hidden_drives<false>(F{}, [this](int64_t i) { return stimulus(i); });
+        if (job.negative_start == kData)
+            hidden_drives<false>(F{}, [this](int64_t i) { return stimulus(i); });
         for (int64_t j = 0; j < H; j++) {
             const F u = Base::enter_noise(V + j, turn);
-            const F new_h = job.negative_start == kData ? coin<N>(drive_h[j], u) : (u < kUnit / 2 ? splat<N>(1) : splat<N>(0));
+            const F new_h = job.negative_start == kData
+                                ? coin<N>(drive_h[j], u)
+                                : (u < kUnit / 2 ? splat<N>(1) : splat<N>(0));
             h[j] = turn ? new_h : h[j];
         }
     }
@@ -83,11 +122,15 @@ struct Group : Walk<N> {
         for (int64_t j = 0; j < H; j++) chain_h[j] = where ? h[j] : chain_h[j];
     }
 
-    // The drives of B rows or columns. While these weights are at hand they may learn: W += rate v h comes first, then.
+    // The drives of B rows or columns. While these weights are at hand they may learn: W += rate v
+    // h comes first, then.
     template <int B, bool learns>
     void visible_drives_of(F rate, int64_t i) {
         F sum[B], r[B], w[B];
-        for (int b = 0; b < B; b++) sum[b] = a[i + b], r[b] = rate * v[i + b];
+        for (int b = 0; b < B; b++) {
+            sum[b] = a[i + b];
+            r[b] = rate * v[i + b];
+        }
         for (int64_t j = 0; j < H; j++) {
             F* at = W + i * H + j;
             for (int b = 0; b < B; b++) w[b] = at[b * H];
@@ -100,7 +143,10 @@ struct Group : Walk<N> {
     template <int B, bool learns, class Visible>
     void hidden_drives_of(F rate, Visible visible, int64_t j) {
         F sum[B], s[B], w[B];
-        for (int b = 0; b < B; b++) sum[b] = c[j + b], s[b] = h[j + b];
+        for (int b = 0; b < B; b++) {
+            sum[b] = c[j + b];
+            s[b] = h[j + b];
+        }
         for (int64_t i = 0; i < V; i++) {
             const F x = visible(i), r = rate * x;
             F* at = W + i * H + j;
@@ -124,23 +170,29 @@ struct Group : Walk<N> {
         for (; j < H; j++) hidden_drives_of<1, learns>(rate, visible, j);
     }
 
-    // Visible given hidden where free, then hidden given visible. A lane draws noise for its visible units only where it is free.
+    // Visible given hidden where free, then hidden given visible. A lane draws noise for its
+    // visible units only where it is free.
     void step() {
         Rng<N> g = rng;
         if (any<N>(~positive)) {
             if (!fresh_v) visible_drives<false>(F{});
-            for (int64_t i = 0; i < V; i++) v[i] = positive ? v[i] : coin<N>(drive_v[i], noise(i, g));
-            g.s0 = positive ? rng.s0 : g.s0, g.s1 = positive ? rng.s1 : g.s1;
-            g.s2 = positive ? rng.s2 : g.s2, g.s3 = positive ? rng.s3 : g.s3;
+            for (int64_t i = 0; i < V; i++)
+                v[i] = positive ? v[i] : coin<N>(drive_v[i], noise(i, g));
+            g.s0 = positive ? rng.s0 : g.s0;
+            g.s1 = positive ? rng.s1 : g.s1;
+            g.s2 = positive ? rng.s2 : g.s2;
+            g.s3 = positive ? rng.s3 : g.s3;
             fresh_h = false;
         }
         if (!fresh_h) hidden_drives<false>(F{}, [this](int64_t i) { return v[i]; });
         for (int64_t j = 0; j < H; j++) h[j] = coin<N>(drive_h[j], noise(V + j, g));
-        fresh_h = true, fresh_v = false;
+        fresh_h = true;
+        fresh_v = false;
         rng = g;
     }
 
-    // The local term is -v h, -v, -h in both phases; theta -= eta times what was gathered. On the way, the drives that come next.
+    // The local term is -v h, -v, -h in both phases; theta -= eta times what was gathered. On the
+    // way, the drives that come next.
     void learn() {
         I now;
         const F w = Base::weight_now(now);
@@ -150,9 +202,12 @@ struct Group : Walk<N> {
         if (job.visible_bias)
             for (int64_t i = 0; i < V; i++) a[i] = gate<N>(rate, v[i], a[i]);
         for (int64_t j = 0; j < H; j++) c[j] = gate<N>(rate, h[j], c[j]);
-        fresh_v = any<N>(~positive | (left == 1)), fresh_h = !fresh_v;
-        if (fresh_v) visible_drives<true>(rate);
-        else hidden_drives<true>(rate, [this](int64_t i) { return v[i]; });
+        fresh_v = any<N>(~positive | (left == 1));
+        fresh_h = !fresh_v;
+        if (fresh_v)
+            visible_drives<true>(rate);
+        else
+            hidden_drives<true>(rate, [this](int64_t i) { return v[i]; });
     }
     void remembered(F w, I now) {
         const bool adds = any<N>(w != 0.0f), steps = any<N>(now);
@@ -169,8 +224,10 @@ struct Group : Walk<N> {
         for (int64_t i = 0; i < V; i++) {
             const F r = minus * v[i];
             F *wi = W + i * H, *gi = acc_W + i * H;
-            if (steps) for (int64_t j = 0; j < H; j++) move(wi[j], gi[j], r, h[j]);
-            else for (int64_t j = 0; j < H; j++) add(gi[j], r, h[j]);
+            if (steps)
+                for (int64_t j = 0; j < H; j++) move(wi[j], gi[j], r, h[j]);
+            else
+                for (int64_t j = 0; j < H; j++) add(gi[j], r, h[j]);
             move(a[i], acc_a[i], r, bias);
         }
         for (int64_t j = 0; j < H; j++) move(c[j], acc_c[j], minus, h[j]);
@@ -181,9 +238,8 @@ struct Group : Walk<N> {
 
 extern const WideKernel wide;
 extern const SmallKernel machine[3];
-extern const Kernels kernels;
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
-const Kernels kernels{TEXT(FLEXPHASE_ISA), &wide, machine, {walker<Group, 4>(), walker<Group, 8>(), walker<Group, 16>()}};
+extern const BoltzmannKernels boltzmann;
+const BoltzmannKernels boltzmann{
+    &wide, machine, {walker<Group, 4>(), walker<Group, 8>(), walker<Group, 16>()}};
 
 }  // namespace FLEXPHASE_ISA

@@ -1,37 +1,18 @@
-// Wide RBMs: one lane at a time, vectors along the units, sums over active units only. Sums run over sixteen partial sums and noise
-// comes from sixteen generators per lane on every instruction set, so that all give the same bits.
+// Wide RBMs: one lane at a time, vectors along the units, sums over active units only. Sums run
+// over sixteen partial sums and noise comes from sixteen generators per lane on every instruction
+// set, so that all give the same bits.
 //
-// While the visible units are clamped to v, an update adds rate h_j to c_j and to W_ij of every active i, so the drive c + v W grows by
-// (|v| + 1) rate h: the phase needs one product at its start, O(hidden) per tick, and is written to W once, at its end. `gathered` holds
-// the sum of rate h so far. Where a call ends inside such a phase, the parameters are written as they are, and those of the start of the
-// phase are kept in `base`, so that where calls end makes no difference.
+// While the visible units are clamped to v, an update adds rate h_j to c_j and to W_ij of every
+// active i, so the drive c + v W grows by (|v| + 1) rate h: the phase needs one product at its
+// start, O(hidden) per tick, and is written to W once, at its end. `gathered` holds the sum of rate
+// h so far. Where a call ends inside such a phase, the parameters are written as they are, and
+// those of the start of the phase are kept in `base`, so that where calls end makes no difference.
 #include "boltzmann.h"
-#include "simd.h"
+#include "units.h"
+#include "walk.h"
 
 namespace FLEXPHASE_ISA {
 namespace {
-
-constexpr int N = kWidth, kStreams = 16, kParts = kStreams / N;
-using F = Vec<N>::F;
-using I = Vec<N>::I;
-
-INLINE int64_t whole(int64_t units) { return (units + kStreams - 1) / kStreams * kStreams; }
-INLINE F& at(float* p, int64_t i) { return *(F*)(p + i); }
-INLINE const F& at(const float* p, int64_t i) { return *(const F*)(p + i); }
-
-INLINE float total(const F* part) {
-#if defined(FLEXPHASE_ISA_avx512)
-    const __m512 p = (__m512)part[0];
-    const __m256 s8 = _mm256_add_ps(_mm512_castps512_ps256(p), _mm512_extractf32x8_ps(p, 1));
-    const __m128 s4 = _mm_add_ps(_mm256_castps256_ps128(s8), _mm256_extractf128_ps(s8, 1));
-#elif defined(FLEXPHASE_ISA_avx2)
-    const __m256 s8 = (__m256)(part[0] + part[1]);
-    const __m128 s4 = _mm_add_ps(_mm256_castps256_ps128(s8), _mm256_extractf128_ps(s8, 1));
-#else
-    const F s4 = (part[0] + part[2]) + (part[1] + part[3]);
-#endif
-    return (s4[0] + s4[2]) + (s4[1] + s4[3]);
-}
 
 struct Lane {
     const RbmJob& job;
@@ -39,17 +20,29 @@ struct Lane {
     float *W, *a, *c, *acc_W, *acc_a, *acc_c, *v, *h, *x, *chain_v, *chain_h, *drive, *gathered, *u;
     int32_t* active;  // the units i with v_i = 1
     int64_t count = 0, now = 0, left, slot;
-    int32_t ticks = 0, updates = 0, error = kFine;
-    float weight[3], eta, gathered_a = 0;
-    bool apply[3], positive = false;
+    int32_t updates = 0, error = kFine;
+    float eta, gathered_a = 0;
+    TapePhase phase{};
     Rng<N> rng[kParts];
 
-    Lane(const RbmJob& job, int64_t l, float* p) : job(job), l(l), V(job.visible), H(job.hidden), Vp(whole(V)), Hp(whole(H)) {
-        auto take = [&p](int64_t n) { float* q = p; p += n; return q; };
-        W = take(V * Hp), acc_W = take(job.remember ? V * Hp : 0);
-        a = take(Vp), acc_a = take(Vp), v = take(Vp), x = take(Vp), chain_v = take(Vp), active = (int32_t*)take(Vp);
-        c = take(Hp), acc_c = take(Hp), h = take(Hp), chain_h = take(Hp), drive = take(Hp), gathered = take(Hp);
-        u = take(Vp > Hp ? Vp : Hp);
+    Lane(const RbmJob& job, int64_t l, float* p)
+        : job(job), l(l), V(job.visible), H(job.hidden), Vp(whole(V)), Hp(whole(H)) {
+        Scratch s{p};
+        W = s.floats(V * Hp);
+        acc_W = s.floats(job.remember ? V * Hp : 0);
+        a = s.floats(Vp);
+        acc_a = s.floats(Vp);
+        v = s.floats(Vp);
+        x = s.floats(Vp);
+        chain_v = s.floats(Vp);
+        active = s.ints(Vp);
+        c = s.floats(Hp);
+        acc_c = s.floats(Hp);
+        h = s.floats(Hp);
+        chain_h = s.floats(Hp);
+        drive = s.floats(Hp);
+        gathered = s.floats(Hp);
+        u = s.floats(Vp > Hp ? Vp : Hp);
     }
     static int64_t scratch(const RbmJob& job) {
         const int64_t V = job.visible, Vp = whole(V), Hp = whole(job.hidden);
@@ -70,95 +63,123 @@ struct Lane {
         for (int64_t i = 0; i < V; i++) store(from + i * Hp, to + i * H, H);
     }
 
-    bool inside() const { return positive && left > 0; }  // between two ticks of a clamped phase
+    // Between two ticks of a clamped phase.
+    bool inside() const { return phase.positive && left > 0; }
 
-    void read() {
-        left = job.left[l], slot = job.slot[l], eta = job.eta[l];
-        phase();
+    OUT_OF_LINE void read() {
+        left = job.left[l];
+        slot = job.slot[l];
+        eta = job.eta[l];
+        error = read_phase(job.tape, l, slot, job.remember, phase);
         if (error) return;
         const bool begun = inside();
         load_matrix(W, (begun ? job.base_W : job.W) + l * V * H);
-        load(a, (begun ? job.base_a : job.a) + l * V, V, Vp), load(c, (begun ? job.base_c : job.c) + l * H, H, Hp);
-        load(v, job.v + l * V, V, Vp), load(h, job.h + l * H, H, Hp), load(x, job.x + l * V, V, Vp);
-        load(drive, job.drive + l * H, H, Hp), load(gathered, job.gathered + l * (H + 1), H, Hp);
+        load(a, (begun ? job.base_a : job.a) + l * V, V, Vp);
+        load(c, (begun ? job.base_c : job.c) + l * H, H, Hp);
+        load(v, job.v + l * V, V, Vp);
+        load(h, job.h + l * H, H, Hp);
+        load(x, job.x + l * V, V, Vp);
+        load(drive, job.drive + l * H, H, Hp);
+        load(gathered, job.gathered + l * (H + 1), H, Hp);
         gathered_a = job.gathered[l * (H + 1) + H];
-        load(chain_v, v, Vp, Vp), load(chain_h, h, Hp, Hp), load(acc_a, a, 0, Vp), load(acc_c, c, 0, Hp);
-        if (job.negative_start == kPersistent) load(chain_v, job.chain_v + l * V, V, Vp), load(chain_h, job.chain_h + l * H, H, Hp);
+        load(chain_v, v, Vp, Vp);
+        load(chain_h, h, Hp, Hp);
+        load(acc_a, a, 0, Vp);
+        load(acc_c, c, 0, Hp);
+        if (job.negative_start == kPersistent) {
+            load(chain_v, job.chain_v + l * V, V, Vp);
+            load(chain_h, job.chain_h + l * H, H, Hp);
+        }
         if (job.remember) {
             load_matrix(acc_W, job.acc_W + l * V * H);
-            load(acc_a, job.acc_a + l * V, V, Vp), load(acc_c, job.acc_c + l * H, H, Hp);
+            load(acc_a, job.acc_a + l * V, V, Vp);
+            load(acc_c, job.acc_c + l * H, H, Hp);
         }
         const uint32_t* s = job.rng + l * 4 * kStreams;
         for (int p = 0; p < kParts; p++)
             for (int k = 0; k < N; k++) {
                 const int i = p * N + k;
-                rng[p].s0[k] = s[i], rng[p].s1[k] = s[kStreams + i], rng[p].s2[k] = s[2 * kStreams + i], rng[p].s3[k] = s[3 * kStreams + i];
+                rng[p].s0[k] = s[i];
+                rng[p].s1[k] = s[kStreams + i];
+                rng[p].s2[k] = s[2 * kStreams + i];
+                rng[p].s3[k] = s[3 * kStreams + i];
             }
         find_active(v);
     }
 
-    void write() {
-        store_matrix(W, job.base_W + l * V * H), store(a, job.base_a + l * V, V), store(c, job.base_c + l * H, H);
-        store(drive, job.drive + l * H, H), store(gathered, job.gathered + l * (H + 1), H);
+    OUT_OF_LINE void write() {
+        store_matrix(W, job.base_W + l * V * H);
+        store(a, job.base_a + l * V, V);
+        store(c, job.base_c + l * H, H);
+        store(drive, job.drive + l * H, H);
+        store(gathered, job.gathered + l * (H + 1), H);
         job.gathered[l * (H + 1) + H] = gathered_a;
         if (inside()) write_back();
-        store_matrix(W, job.W + l * V * H), store(a, job.a + l * V, V), store(c, job.c + l * H, H);
-        store(v, job.v + l * V, V), store(h, job.h + l * H, H), store(x, job.x + l * V, V);
+        store_matrix(W, job.W + l * V * H);
+        store(a, job.a + l * V, V);
+        store(c, job.c + l * H, H);
+        store(v, job.v + l * V, V);
+        store(h, job.h + l * H, H);
+        store(x, job.x + l * V, V);
         if (job.negative_start == kPersistent) {
-            if (!positive) keep();
-            store(chain_v, job.chain_v + l * V, V), store(chain_h, job.chain_h + l * H, H);
+            if (!phase.positive) keep();
+            store(chain_v, job.chain_v + l * V, V);
+            store(chain_h, job.chain_h + l * H, H);
         }
         if (job.remember) {
             store_matrix(acc_W, job.acc_W + l * V * H);
-            store(acc_a, job.acc_a + l * V, V), store(acc_c, job.acc_c + l * H, H);
+            store(acc_a, job.acc_a + l * V, V);
+            store(acc_c, job.acc_c + l * H, H);
         }
-        job.left[l] = (int32_t)left, job.slot[l] = (int32_t)slot, job.updates[l] += updates;
+        job.left[l] = (int32_t)left;
+        job.slot[l] = (int32_t)slot;
+        job.updates[l] += updates;
         uint32_t* s = job.rng + l * 4 * kStreams;
         for (int p = 0; p < kParts; p++)
             for (int k = 0; k < N; k++) {
                 const int i = p * N + k;
-                s[i] = rng[p].s0[k], s[kStreams + i] = rng[p].s1[k], s[2 * kStreams + i] = rng[p].s2[k], s[3 * kStreams + i] = rng[p].s3[k];
+                s[i] = rng[p].s0[k];
+                s[kStreams + i] = rng[p].s1[k];
+                s[2 * kStreams + i] = rng[p].s2[k];
+                s[3 * kStreams + i] = rng[p].s3[k];
             }
     }
 
-    void phase() {
-        const Tape& t = job.tape;
-        if (slot < 0 || slot >= t.slots) { error = kTapeTooShort; return; }
-        const int64_t at = l * t.slots + slot;
-        ticks = t.ticks[at], positive = t.sign[at] > 0;
-        for (int m = 0; m < 3; m++) {
-            weight[m] = t.weight[3 * at + m], apply[m] = t.apply[3 * at + m];
-            if (!job.remember && weight[m] != 0 && !apply[m]) error = kNotLocal;
-        }
-    }
-
-    void begin_phase() {
-        const bool was_negative = !positive;
+    bool phase_is_over() const { return left == 0; }
+    OUT_OF_LINE void begin_phases() {
+        const bool was_negative = !phase.positive;
         slot++;
-        phase();
-        if (!error && ticks < 1) error = kBadTicks;
+        int64_t row;
+        error = begin_phase(job.tape, l, slot, job.remember, job.rows, phase, row);
         if (error) return;
-        left = ticks;
-        const int64_t row = job.tape.row[l * job.tape.slots + slot];
-        if (row >= job.rows) { error = kBadRow; return; }
-        if (row >= 0)
-            for (int64_t i = 0; i < V; i++) x[i] = (float)(job.data[l * job.data_stride + row * words(V) + i / 32] >> (i % 32) & 1);
+        left = phase.ticks;
+        if (row >= 0) {
+            const uint32_t* bits = job.data + l * job.data_stride + row * words(V);
+            for (int64_t i = 0; i < V; i += 32)
+                for (int64_t k = 0; k < 32 && i + k < V; k++)
+                    x[i + k] = (float)(bits[i / 32] >> k & 1);
+        }
         if (job.negative_start == kPersistent && was_negative) keep();
-        if (!positive) return enter();
+        if (!phase.positive) return enter();
         load(v, x, Vp, Vp);
         find_active(v);
         product();
         for (int64_t j = 0; j < Hp; j++) gathered[j] = 0;
         gathered_a = 0;
     }
-    void keep() { load(chain_v, v, Vp, Vp), load(chain_h, h, Hp, Hp); }
+    void keep() {
+        load(chain_v, v, Vp, Vp);
+        load(chain_h, h, Hp, Hp);
+    }
 
     // Where the chain of a negative phase begins. Its first step draws v anew, so only h matters.
     void enter() {
         if (job.negative_start == kPersistent) load(h, chain_h, Hp, Hp);
         if (job.negative_start != kData && job.negative_start != kRandom) return;
-        if (job.tape.enter) load_noise(job.tape.enter + (l * job.tape.slots + slot) * (V + H) + V, H);
-        else noise(V, H);
+        if (job.tape.enter)
+            load_noise(job.tape.enter + (l * job.tape.slots + slot) * (V + H) + V, H);
+        else
+            noise(V, H);
         if (job.negative_start == kRandom) {
             for (int64_t j = 0; j < H; j++) h[j] = u[j] < kUnit / 2;
         } else {
@@ -170,7 +191,10 @@ struct Lane {
 
     void find_active(const float* s) {
         count = 0;
-        for (int64_t i = 0; i < V; i++) active[count] = (int32_t)i, count += s[i] != 0;
+        for (int64_t i = 0; i < V; i++) {
+            active[count] = (int32_t)i;
+            count += s[i] != 0;
+        }
     }
 
     // drive = c + sum over active i of W_i.
@@ -211,7 +235,8 @@ struct Lane {
             const float* w = W + i * Hp;
             F part[kParts] = {};
             for (int64_t j = 0; j < Hp; j += kStreams)
-                for (int p = 0; p < kParts; p++) part[p] = gate<N>(at(w, j + p * N), at(h, j + p * N), part[p]);
+                for (int p = 0; p < kParts; p++)
+                    part[p] = gate<N>(at(w, j + p * N), at(h, j + p * N), part[p]);
             v[i] = a[i] + total(part);
         }
         noise(0, V);
@@ -219,10 +244,11 @@ struct Lane {
     }
 
     void step() {
-        if (positive) {
+        if (phase.positive) {
             noise(V, H);
             const F times = splat<N>((float)(count + 1));
-            for (int64_t j = 0; j < H; j += N) at(h, j) = coin<N>(at(drive, j) + times * at(gathered, j), at(u, j));
+            for (int64_t j = 0; j < H; j += N)
+                at(h, j) = coin<N>(at(drive, j) + times * at(gathered, j), at(u, j));
             for (int64_t j = H; j < Hp; j++) h[j] = 0;
             return;
         }
@@ -234,14 +260,15 @@ struct Lane {
     }
 
     void learn() {
-        const int m = left == 1 ? 2 : left == ticks ? 0 : 1;
-        updates += apply[m];
-        if (job.remember) return remembered(weight[m], apply[m]);
-        const float rate = apply[m] ? eta * weight[m] : 0;
+        const int m = moment(left, phase.ticks);
+        updates += phase.apply[m];
+        if (job.remember) return remembered(phase.weight[m], phase.apply[m]);
+        const float rate = phase.apply[m] ? eta * phase.weight[m] : 0;
         if (rate == 0) return;
         const F r = splat<N>(rate);
-        if (positive) {
-            for (int64_t j = 0; j < Hp; j += N) at(gathered, j) = gate<N>(r, at(h, j), at(gathered, j));
+        if (phase.positive) {
+            for (int64_t j = 0; j < Hp; j += N)
+                at(gathered, j) = gate<N>(r, at(h, j), at(gathered, j));
             gathered_a += rate;
             return;
         }
@@ -254,7 +281,8 @@ struct Lane {
     void add_rows(float* M, F r, const float* s) {
         for (int64_t k = 0; k < count; k++) {
             float* w = M + active[k] * Hp;
-            for (int64_t j = 0; j < Hp; j += N) at(w, j) = gate<N>(r, at(s, j), at(w, j));  // r or s is 0 or 1
+            for (int64_t j = 0; j < Hp; j += N)
+                at(w, j) = gate<N>(r, at(s, j), at(w, j));  // r or s is 0 or 1
         }
     }
     void write_back() {
@@ -269,36 +297,37 @@ struct Lane {
         if (w != 0) {
             const F minus = splat<N>(-w);
             add_rows(acc_W, minus, h);
-            for (int64_t j = 0; j < Hp; j += N) at(acc_c, j) = gate<N>(minus, at(h, j), at(acc_c, j));
+            for (int64_t j = 0; j < Hp; j += N)
+                at(acc_c, j) = gate<N>(minus, at(h, j), at(acc_c, j));
             if (job.visible_bias)
-                for (int64_t i = 0; i < Vp; i += N) at(acc_a, i) = gate<N>(minus, at(v, i), at(acc_a, i));
+                for (int64_t i = 0; i < Vp; i += N)
+                    at(acc_a, i) = gate<N>(minus, at(v, i), at(acc_a, i));
         }
         if (!steps) return;
         auto move = [this](float* theta, float* acc, int64_t n) {
-            for (int64_t i = 0; i < n; i += N) at(theta, i) -= eta * at(acc, i), at(acc, i) = splat<N>(0);
+            for (int64_t i = 0; i < n; i += N) {
+                at(theta, i) -= eta * at(acc, i);
+                at(acc, i) = splat<N>(0);
+            }
         };
-        move(W, acc_W, V * Hp), move(a, acc_a, Vp), move(c, acc_c, Hp);
-        if (positive) product();
+        move(W, acc_W, V * Hp);
+        move(a, acc_a, Vp);
+        move(c, acc_c, Hp);
+        if (phase.positive) product();
     }
 
-    int32_t run() {
-        read();
-        for (now = 0; now < job.ticks && !error; now++) {
-            if (left == 0) begin_phase();
-            if (error) break;
-            step();
-            learn();
-            left--;
-            if (positive && left == 0) write_back();
-        }
-        if (!error) write();
-        return error;
+    void end_tick() {
+        left--;
+        if (phase.positive && left == 0) write_back();
     }
 };
 
 }  // namespace
 
 extern const WideKernel wide;
-const WideKernel wide{&Lane::scratch, [](const RbmJob& job, int64_t lane, float* scratch) { return Lane(job, lane, scratch).run(); }};
+const WideKernel wide{&Lane::scratch, [](const RbmJob& job, int64_t lane, float* scratch) {
+                          Lane walk(job, lane, scratch);
+                          return run(walk);
+                      }};
 
 }  // namespace FLEXPHASE_ISA

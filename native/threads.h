@@ -24,8 +24,9 @@ Aligned<T> aligned(int64_t count) {
     return Aligned<T>(p);
 }
 
-// work(unit, scratch) for units 0, 1, ... on threads that take the next one when they are free. A unit writes only what is its own.
-// The scratch of every thread is made here, so that nothing can throw inside.
+// work(unit, scratch) for units 0, 1, ... on threads that take the next one when they are free. A
+// unit writes only what is its own. The scratch of every thread is made here, so that nothing can
+// throw inside.
 template <class T, class Work>
 void parallel(int64_t units, int64_t threads, int64_t scratch, Work work) {
     threads = std::max<int64_t>(1, std::min(threads, units));

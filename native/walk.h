@@ -1,140 +1,76 @@
-// Lanes side by side, one in each slot of a vector: where they are in their phases, and what the tape tells them.
+// The walk along the tape, shared by all kernels: what the tape says of a phase, and the loop over
+// the ticks. The functions are in the namespace of the instruction set because they are compiled
+// once for each.
 #pragma once
-#include "boltzmann.h"
 #include "simd.h"
+#include "tape.h"
 
 namespace FLEXPHASE_ISA {
 namespace {
 
-template <int N>
-struct Walk {
-    static constexpr int width = N;
-    using F = typename Vec<N>::F;
-    using I = typename Vec<N>::I;
-    using U = typename Vec<N>::U;
-
-    const RbmJob& job;
-    const int64_t begin, count, V, H;
-    I* x;  // bits of the stimulus
-    I left{}, ticks{}, positive{}, slot{}, updates{};
-    F weight[3] = {}, eta{};
-    I apply[3] = {};
-    Rng<N> rng{};
-    int64_t now = 0;
-    int32_t error = kFine;
-
-    Walk(const RbmJob& job, int64_t begin, int64_t count) : job(job), begin(begin), count(count), V(job.visible), H(job.hidden) {}
-
-    // Lane-major arrays to slots and back; slots without a lane repeat the last one and are not written back.
-    int64_t lane(int k) const { return begin + (k < count ? k : count - 1); }
-    void load(F* to, const float* from, int64_t n) {
-        for (int k = 0; k < N; k++)
-            for (int64_t i = 0; i < n; i++) to[i][k] = from[lane(k) * n + i];
+// Pieces of the scratch memory, aligned to 64 bytes.
+struct Scratch {
+    float* at;
+    float* floats(int64_t n) {
+        float* p = at;
+        at += (n + 15) / 16 * 16;
+        return p;
     }
-    void store(const F* from, float* to, int64_t n) {
-        for (int k = 0; k < count; k++)
-            for (int64_t i = 0; i < n; i++) to[lane(k) * n + i] = from[i][k];
-    }
-
-    void read_phases() {
-        for (int64_t w = 0; w < words(V); w++) x[w] = I{};
-        for (int k = 0; k < N; k++) {
-            const int64_t l = lane(k);
-            for (int64_t i = 0; i < V; i++) x[i / 32][k] |= (int32_t)((uint32_t)(job.x[l * V + i] != 0) << (i % 32));
-            left[k] = job.left[l], slot[k] = job.slot[l], updates[k] = job.updates[l], eta[k] = job.eta[l];
-            rng.s0[k] = job.rng[4 * l], rng.s1[k] = job.rng[4 * l + 1], rng.s2[k] = job.rng[4 * l + 2], rng.s3[k] = job.rng[4 * l + 3];
-            phase(k);
-        }
-    }
-    void write_phases() {
-        for (int k = 0; k < count; k++) {
-            const int64_t l = lane(k);
-            for (int64_t i = 0; i < V; i++) job.x[l * V + i] = (float)(((uint32_t)x[i / 32][k] >> (i % 32)) & 1);
-            job.left[l] = left[k], job.slot[l] = slot[k], job.updates[l] = updates[k];
-            job.rng[4 * l] = rng.s0[k], job.rng[4 * l + 1] = rng.s1[k], job.rng[4 * l + 2] = rng.s2[k], job.rng[4 * l + 3] = rng.s3[k];
-        }
-    }
-
-    // What the tape says of the phase that slot k is in.
-    void phase(int k) {
-        const Tape& t = job.tape;
-        if (slot[k] < 0 || slot[k] >= t.slots) { error = kTapeTooShort; return; }
-        const int64_t at = lane(k) * t.slots + slot[k];
-        ticks[k] = t.ticks[at], positive[k] = t.sign[at] > 0 ? -1 : 0;
-        for (int m = 0; m < 3; m++) {
-            weight[m][k] = t.weight[3 * at + m], apply[m][k] = t.apply[3 * at + m] ? -1 : 0;
-            if (!job.remember && weight[m][k] != 0 && !apply[m][k]) error = kNotLocal;
-        }
-    }
-    // The next phase of every lane whose phase is over.
-    void next_phases(I over) {
-        for (int k = 0; k < N && !error; k++)
-            if (over[k]) {
-                slot[k] = slot[k] + 1;
-                phase(k);
-                if (!error && ticks[k] < 1) error = kBadTicks;
-                if (error) return;
-                left[k] = ticks[k];
-                const int64_t row = job.tape.row[lane(k) * job.tape.slots + slot[k]];
-                if (row >= job.rows) { error = kBadRow; return; }
-                if (row >= 0)
-                    for (int64_t w = 0; w < words(V); w++) x[w][k] = (int32_t)job.data[lane(k) * job.data_stride + row * words(V) + w];
-            }
-    }
-    // Weight of the local term at this tick, and whether the optimiser steps.
-    F weight_now(I& step) {
-        const I last = left == 1, first = (left == ticks) & ~last;
-        step = last ? apply[2] : first ? apply[0] : apply[1];
-        updates -= step;
-        return last ? weight[2] : first ? weight[0] : weight[1];
-    }
-
-    F stimulus(int64_t i) const { return __builtin_convertvector((I)(((U)x[i / 32] >> (int)(i % 32)) & 1u), F); }
-    F given_noise(int64_t unit) const {
-        F u{};
-        for (int k = 0; k < N; k++) u[k] = job.noise[(now * job.lanes + lane(k)) * (V + H) + unit];
-        return u * kUnit;
-    }
-    // The generator is handed around, so that it stays in registers.
-    F noise(int64_t unit, Rng<N>& g) const { return __builtin_expect(job.noise != nullptr, 0) ? given_noise(unit) : uniform<N>(g); }
-    F enter_noise(int64_t unit, I where) {
-        F u{};
-        if (!job.tape.enter) {
-            const Rng<N> before = rng;
-            u = uniform<N>(rng);
-            rng = {where ? rng.s0 : before.s0, where ? rng.s1 : before.s1, where ? rng.s2 : before.s2, where ? rng.s3 : before.s3};
-            return u;
-        }
-        for (int k = 0; k < N; k++)
-            if (where[k]) u[k] = job.tape.enter[(lane(k) * job.tape.slots + slot[k]) * (V + H) + unit];
-        return u * kUnit;
+    int32_t* ints(int64_t n) { return (int32_t*)floats(n); }
+    template <class T>
+    T* many(int64_t n) {
+        return (T*)floats(n * (int64_t)(sizeof(T) / sizeof(float)));
     }
 };
 
-// All ticks of a job, for a walk that can read, begin_phases, step, learn and write.
-template <class W>
-INLINE int32_t run(W& walk) {
+struct TapePhase {
+    int32_t ticks;
+    bool positive;
+    float weight[3];  // at the first tick, between, and at the last; see `moment`
+    bool apply[3];
+};
+
+// Which of the three weights counts with that many ticks left. A phase of one tick is at its last.
+INLINE int moment(int64_t left, int64_t ticks) { return left == 1 ? 2 : left == ticks ? 0 : 1; }
+
+// What the tape says of the phase in that slot. Where nothing is remembered, a term that has a
+// weight must be used at once.
+INLINE Error read_phase(const Tape& tape, int64_t lane, int64_t slot, bool remember,
+                        TapePhase& to) {
+    if (slot < 0 || slot >= tape.slots) return kTapeTooShort;
+    const int64_t at = lane * tape.slots + slot;
+    to.ticks = tape.ticks[at];
+    to.positive = tape.sign[at] > 0;
+    for (int m = 0; m < 3; m++) {
+        to.weight[m] = tape.weight[3 * at + m];
+        to.apply[m] = tape.apply[3 * at + m];
+        if (!remember && to.weight[m] != 0 && !to.apply[m]) return kNotLocal;
+    }
+    return kFine;
+}
+
+// The same for a phase that begins, with the row of its stimulus (below 0: keep the present one).
+INLINE Error begin_phase(const Tape& tape, int64_t lane, int64_t slot, bool remember, int64_t rows,
+                         TapePhase& to, int64_t& row) {
+    if (const Error error = read_phase(tape, lane, slot, remember, to)) return error;
+    if (to.ticks < 1) return kBadTicks;
+    row = tape.row[lane * tape.slots + slot];
+    return row < rows ? kFine : kBadRow;
+}
+
+// All ticks of a job. Nothing is written where the tape has an error.
+template <class Walk>
+INLINE int32_t run(Walk& walk) {
     walk.read();
     for (walk.now = 0; walk.now < walk.job.ticks && !walk.error; walk.now++) {
-        const typename W::I over = walk.left == 0;
-        if (any<W::width>(over)) walk.begin_phases(over);
+        if (walk.phase_is_over()) walk.begin_phases();
         if (walk.error) break;
         walk.step();
         walk.learn();
-        walk.left -= 1;
+        walk.end_tick();
     }
     if (!walk.error) walk.write();
     return walk.error;
-}
-
-// The kernel of such a walk with N slots; none where the registers are narrower.
-template <template <int> class W, int N>
-constexpr SmallKernel walker() {
-    if constexpr (N > kWidth) return SmallKernel{0, nullptr, nullptr};
-    else return SmallKernel{N, &W<N>::scratch, [](const RbmJob& job, int64_t begin, int64_t count, float* scratch) {
-        W<N> walk(job, begin, count, scratch);
-        return run(walk);
-    }};
 }
 
 }  // namespace

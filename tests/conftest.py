@@ -26,6 +26,7 @@ import flexphase
 
 flexphase.exact_lanes()
 import jax  # noqa: E402
+import pytest  # noqa: E402
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 settings.register_profile(
@@ -36,6 +37,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("flexphase")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_compiled_programs():
+    """Thousands of programs in one process exhaust its memory maps, and XLA then crashes."""
+    yield
+    jax.clear_caches()
 
 
 def z_score(estimate, exact, error):

@@ -1,10 +1,11 @@
 """Calls into the compiled module with good, odd and hostile arrays, without JAX: used by
 test_native_abuse.py and by native/sanitize.sh.
 
-python tests/native_abuse.py FOLDER_OF_THE_MODULE [CALLS]
+python tests/native_abuse.py FOLDER_OF_THE_MODULE [threads]
 """
 
 import importlib.util
+import itertools
 import resource
 import sys
 from pathlib import Path
@@ -167,6 +168,178 @@ def refused(module: Any, kind: str, given: dict[str, Any]) -> str:
     raise AssertionError("not refused")
 
 
+def forward_forward(lanes: int, sizes: tuple[int, ...], ticks: int = 20) -> dict[str, Any]:
+    """A complete, valid set of arguments of Forward-Forward; every second tick is a step."""
+    rng = np.random.default_rng(0)
+    made: dict[str, Any] = {}
+    for layer, (below, units) in enumerate(itertools.pairwise(sizes)):
+        for name, shape in {"W": (below, units), "c": (units,)}.items():
+            made[f"{layer}.{name}"] = rng.normal(size=(lanes, *shape)).astype(np.float32)
+            for moment in ("mu", "nu"):
+                made[f"{layer}.{moment}_{name}"] = np.zeros((lanes, *shape), np.float32)
+        made[f"{layer}.h"] = np.zeros((lanes, units), np.float32)
+    positive = np.broadcast_to(np.arange(ticks) % 2 == 0, (lanes, ticks))
+    sign = np.where(positive, 1, -1).astype(np.float32)
+    return made | {
+        "images": rng.random((1, 7, sizes[0]), dtype=np.float32),
+        "row": rng.integers(0, 7, (lanes, ticks)).astype(np.int32),
+        "label": rng.integers(0, 3, (lanes, ticks)).astype(np.int32),
+        "sign": sign,
+        "weight": sign.copy(),
+        "apply": ~positive,
+        "eta": np.full(lanes, 0.01, np.float32),
+        "theta": np.full(lanes, 2, np.float32),
+        "count": np.zeros(lanes, np.int32),
+        "scores": np.empty((lanes, 7, 3), np.float32),
+    }
+
+
+def good_forward_forward(module: Any) -> None:
+    for lanes, sizes in ((0, (5, 2)), (1, (4, 1)), (5, (19, 33, 8)), (3, (70, 16, 17, 5))):
+        for isa in module.isas():
+            for adam in (False, True):
+                given = forward_forward(lanes, sizes)
+                module.forward_forward(given, len(sizes) - 1, 3, adam, 2, isa)
+                given["images"] = given["images"][0].copy()
+                module.forward_forward_scores(given, len(sizes) - 1, 3, 2, isa)
+                assert np.isfinite(given["scores"]).all()
+
+
+def wide(units: int) -> int:
+    return -(-units // 16) * 16
+
+
+def layered(
+    lanes: int, sizes: tuple[int, ...], replicas: int = 1, slots: int = 30, seed: int = 0
+) -> dict[str, Any]:
+    """A complete, valid set of arguments of the layered networks; phases of 1 to 4 ticks."""
+    rng = np.random.default_rng(seed)
+    layers, n = len(sizes) - 1, replicas
+    made: dict[str, Any] = {}
+
+    def padded(*shape: int, scale: float = 1.0) -> np.ndarray:
+        array = np.zeros((*shape[:-1], wide(shape[-1])), np.float32)
+        array[..., : shape[-1]] = scale * rng.normal(size=shape)
+        return array
+
+    for i, (below, units) in enumerate(itertools.pairwise(sizes)):
+        stored = (units, below) if i and units < below else (below, units)
+        for before, scale in (("", below**-0.5), ("m_", 0.1)):
+            made[f"{i}.{before}W"] = padded(lanes, *stored, scale=scale)
+            made[f"{i}.{before}c"] = padded(lanes, units, scale=scale)
+        made |= {f"{i}.{name}": np.abs(padded(lanes, n, units)) for name in ("s", "s_kept")}
+    inputs = np.maximum(rng.normal(size=(1, 7, sizes[0])), 0).astype(np.float32)
+    made |= {"inputs": inputs, "targets": rng.random((1, 7, sizes[-1]), dtype=np.float32)}
+    made["x"] = inputs[0, rng.integers(0, 7, (lanes, n))]
+    made["x_kept"] = inputs[0, rng.integers(0, 7, (lanes, n))]
+    made |= {"target": np.abs(padded(lanes, n, sizes[-1])), "kept": np.zeros((lanes, n), "f4")}
+    made |= {"gathered": padded(lanes, n, sizes[1], scale=0), "trace": padded(lanes, n, sizes[1])}
+    made["trace"][:] = 0
+    zeros = ("left", "slot", "updates", "known", "steps")
+    made |= {name: np.zeros(lanes, np.int32) for name in zeros}
+    made["deferred"] = np.zeros((lanes, sizes[0]), np.int32)
+    sign = rng.choice([-1, 1], (lanes, slots)).astype(np.int8)
+    made |= {
+        "ticks": rng.integers(1, 5, (lanes, slots)).astype(np.int32),
+        "sign": sign,
+        "row": rng.integers(-1, 7, (lanes, slots, n)).astype(np.int32),
+        "weight": rng.normal(size=(lanes, slots, 3)).astype(np.float32),
+        "apply": np.ones((lanes, slots, 3), bool),
+        "nudge": np.where(sign > 0, 0.5, 0)[..., None] + np.zeros(n),
+        "scale": -rng.random((lanes, slots, n)),
+        "clamp": rng.random((lanes, slots)) < 0.2,
+        "eta": rng.random((lanes, layers)) / 8,
+        "gain": rng.random((lanes, layers)),
+        "dt": 0.2 + 0.5 * rng.random(lanes),
+        "feedback": rng.random(lanes),
+        "curve": (np.arange(layers) % 3).astype(np.int32),
+        "clip": np.tile(np.array([0.5, 0.25, 0, 1], np.float32), (layers, 1)),
+    }
+    for name in ("nudge", "scale", "eta", "gain", "dt", "feedback"):
+        made[name] = made[name].astype(np.float32)
+    return made
+
+
+def alternate(given: dict[str, Any]) -> None:
+    """Make the tape one of the two-term rule: +, -, +, -, with a step at the end of each second."""
+    last = np.array([False, False, True])
+    positive = np.arange(given["sign"].shape[1]) % 2 == 1  # slot 0 is over
+    given["sign"][:] = np.where(positive, 1, -1)
+    given["weight"][:] = np.where(positive, 1, -1)[:, None] * last
+    given["apply"][:] = ~positive[:, None] & last
+
+
+def good_layered(module: Any) -> None:
+    """Every memory, with and without momentum, at odd sizes, lane counts and replicas."""
+    shapes = ((0, (5, 2), 1), (1, (1, 1), 1), (3, (19, 33, 8), 2), (2, (40, 16, 17, 5), 5))
+    for lanes, sizes, replicas in shapes:
+        for isa in module.isas():
+            for memory, momentum, reset in itertools.product((0, 1, 2), (0, 0.9), (False, True)):
+                given = layered(lanes, sizes, replicas)
+                if memory == 1:
+                    alternate(given)
+                module.layered(given, sizes, 25, memory, reset, momentum, 2, isa)
+                module.layered(given, sizes, 0, memory, reset, momentum, 2, isa)
+                module.layered_settle(given, sizes, memory, momentum, isa)
+            given = layered(lanes, sizes)
+            given["inputs"] = given["inputs"][0].copy()
+            given["outputs"] = np.full((lanes, 7, sizes[-1]), np.nan, np.float32)
+            module.layered_outputs(given, sizes, 20, 2, isa)
+            assert np.isfinite(given["outputs"]).all()
+
+
+def hostile_layered() -> list[tuple[str, dict[str, Any]]]:
+    """What must be refused: (why, arguments of two layers, 5-4-3, with two replicas)."""
+    base = layered(3, (5, 4, 3), 2)
+    tape = ("ticks", "sign", "row", "weight", "apply", "nudge", "scale", "clamp")
+    return [
+        ("another dtype", base | {"0.W": base["0.W"].astype(np.float64)}),
+        ("without padding", base | {"1.s": base["1.s"][..., :3].copy()}),
+        ("weights the other way round", base | {"1.W": np.zeros((3, 4, 16), np.float32)}),
+        ("not contiguous", base | {"x": np.repeat(base["x"], 2, -1)[..., ::2]}),
+        ("missing", {k: v for k, v in base.items() if k != "gain"}),
+        ("missing memory", {k: v for k, v in base.items() if k != "x_kept"}),
+        ("missing momentum", {k: v for k, v in base.items() if k != "deferred"}),
+        ("rows for one replica", base | {"row": base["row"][..., :1].copy()}),
+        ("targets of other rows", base | {"targets": base["targets"][:, :6].copy()}),
+        ("data for two of three lanes", base | {"inputs": np.repeat(base["inputs"], 2, 0)}),
+        ("no such activation", base | {"curve": np.full(2, 3, np.int32)}),
+        ("tape too short", base | {name: base[name][:, :3].copy() for name in tape}),
+        ("phase of no ticks", base | {"ticks": np.zeros_like(base["ticks"])}),
+        ("row beyond the data", base | {"row": np.full_like(base["row"], 7)}),
+        ("slot beyond the tape", base | {"slot": np.full(3, 30, np.int32)}),
+        ("slot before the tape", base | {"slot": np.full(3, -1, np.int32)}),
+        ("more left than the phase has", base | {"left": np.full(3, 9, np.int32)}),
+        ("less than nothing left", base | {"left": np.full(3, -1, np.int32)}),
+        ("more steps than the phase has", base | {"steps": np.full(3, 9, np.int32)}),
+        ("too many terms that wait", base | {"apply": np.zeros_like(base["apply"])}),
+    ]
+
+
+def refused_layered(module: Any, given: dict[str, Any], **other: Any) -> str:
+    """The sentence of the ValueError."""
+    options = {"sizes": (5, 4, 3), "ticks": 25, "memory": 1, "momentum": 0.9, "threads": 2}
+    try:
+        module.layered(given, reset=False, **(options | other))
+    except ValueError as error:
+        return str(error)
+    raise AssertionError("not refused")
+
+
+def without_threads(module: Any) -> bool:
+    """Is the result the same where the system grants no thread? Memory for stacks is refused."""
+    alone, crowd = forward_forward(64, (19, 33, 8)), forward_forward(64, (19, 33, 8))
+    module.forward_forward(alone, 2, 3, True, 1, "")
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**24, limits[1]))  # two stacks, not 63
+    try:
+        module.forward_forward(crowd, 2, 3, True, 64, "")
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+    return all(np.array_equal(alone[name], crowd[name]) for name in ("0.W", "1.W", "1.h"))
+
+
 def resident() -> int:
     """Kilobytes of memory that the process has now; its peak would hide a leak below what it had
     once.
@@ -175,9 +348,7 @@ def resident() -> int:
 
 
 def grows(module: Any, calls: int) -> int:
-    """Kilobytes by which the process grows over that many calls, good and refused, after a warm-
-    up.
-    """
+    """Kilobytes by which the process grows over that many calls, good and refused, once warm."""
     given, bad = arrays(3, 5, 4), hostile("small")[0][1]
 
     def some(n: int) -> int:
@@ -193,7 +364,13 @@ def grows(module: Any, calls: int) -> int:
 
 if __name__ == "__main__":
     native = load(sys.argv[1])
+    if sys.argv[2:] == ["threads"]:
+        sys.exit(0 if without_threads(native) else 1)
     good(native)
+    good_forward_forward(native)
+    good_layered(native)
+    for why, given in hostile_layered():
+        print(f"layered, {why}: {refused_layered(native, given)}")
     for kind in ("small", "wide", "machine"):
         for why, given in hostile(kind):
             print(f"{kind}, {why}: {refused(native, kind, given)}")

@@ -97,7 +97,7 @@ REFUSED = {
             ),
             ticks=4,
         ),
-        "Alternating.*isd or always_on",
+        "phases that alternate.*estimators.isd or flexphase.always_on",
     ),
     "grey data for a Bernoulli model": (
         lambda: train(a_run(source=Rows(BITS / 2)), ticks=4),

@@ -460,7 +460,7 @@ def test_help_names_every_command_and_true_defaults(capsys, monkeypatch):
             "engine",
         } <= set(told)
         for name, value in told.items():
-            entry = text.rsplit(f" --{name} ", 1)[1].split(" --")[0]
+            entry = text.rsplit(f" --{name.replace('_', '-')} ", 1)[1].split(" --")[0]
             assert f"(default: {value})" in entry, (method, name)
 
 

@@ -13,11 +13,31 @@ from on_jax import train
 from flexphase import estimators
 from flexphase.contract import check
 from flexphase.core import Optimiser, Phase, Run, init, tick
-from flexphase.data import LabelContrast, Rows, bars_and_stripes
+from flexphase.data import ImagePairs, LabelContrast, Rows, bars_and_stripes
 from flexphase.estimators import Baseline, Weighted
 from flexphase.lanes import grid
-from flexphase.methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
+from flexphase.methods import (
+    CLAPP,
+    NCE,
+    RBM,
+    BoltzmannMachine,
+    ContrastiveHebbian,
+    DeepResistor,
+    EnergyModel,
+    EquilibriumPropagation,
+    ForwardForward,
+    Gibbs,
+    HelmholtzMachine,
+    Holomorphic,
+    Hopfield,
+    PredictiveCoding,
+    ResistorNetwork,
+    SelfContrastiveForwardForward,
+    deep_energy_model,
+    layered_edges,
+)
 from flexphase.methods.boltzmann import lattice
+from flexphase.methods.nce import GaussianNoise, Precision, log_normal
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
 from flexphase.rules import aol_random, isd
 
@@ -48,6 +68,17 @@ PATTERNS = bars_and_stripes(2)
 BINARY = Rows(
     PATTERNS[PATTERNS.any(1)]
 )  # a stimulus of zeros has a term of zeros, which looks like an empty accumulator
+PAIRS_OF_ROWS = Rows((IMAGES, np.eye(3, dtype=np.float32)[LABELS]))
+
+
+def triples(params, z, x):
+    return -jnp.einsum("ijk,i,j,k->", params, z, z, z)
+
+
+def six_units(key):
+    return 0.1 * jax.random.normal(key, (6, 6, 6)), jnp.ones(6)
+
+
 METHODS = {
     "rbm": (RBM(4, 3), BINARY),
     "boltzmann": (BoltzmannMachine(4, 2, negative_start="persistent"), BINARY),
@@ -61,8 +92,29 @@ METHODS = {
     ),
     "equilibrium": (
         EquilibriumPropagation((6, 5, 3)),
+        PAIRS_OF_ROWS,
+    ),
+    "predictive coding": (
+        PredictiveCoding((6, 5, 3)),
         Rows((IMAGES, np.eye(3, dtype=np.float32)[LABELS])),
     ),
+    "nce": (
+        NCE(log_normal, Precision(jnp.float32(1), jnp.float32(0)), GaussianNoise(np.ones(6))),
+        Rows(IMAGES),
+    ),
+    "clapp": (CLAPP((3, 5, 4)), ImagePairs(IMAGES)),
+    "self-contrastive": (SelfContrastiveForwardForward((6, 5, 4)), ImagePairs(IMAGES, paired=True)),
+    "helmholtz": (HelmholtzMachine(4, 3), BINARY),
+    "hopfield": (Hopfield(4, dream=0.7), Rows(2 * PATTERNS - 1)),
+    "holomorphic": (
+        Holomorphic(EquilibriumPropagation((6, 5, 3), activation=jnp.tanh)),
+        PAIRS_OF_ROWS,
+    ),
+    "contrastive-hebbian": (ContrastiveHebbian((6, 5, 3), 0.5), PAIRS_OF_ROWS),
+    "coupled": (ResistorNetwork(layered_edges(6, 2, 3), range(6), range(8, 11)), PAIRS_OF_ROWS),
+    "deep-resistor": (DeepResistor((6, 12, 3), gain=2.0), PAIRS_OF_ROWS),
+    "energy": (EnergyModel(triples, six_units, Gibbs(), np.arange(6) < 4), BINARY),
+    "langevin": (deep_energy_model((2, 5)), Rows(IMAGES[:, :2])),
 }
 PROCESSES = {
     "alternating": Phases(Alternating(), Fixed(2), Fixed(3)),
@@ -204,9 +256,10 @@ def test_every_combination_compiled_by_itself(method, process, estimator):
     check(run)
 
     def lanes(leaf):
-        return jnp.stack([leaf] * 3) if eqx.is_array(leaf) else leaf
+        return jnp.stack([jnp.asarray(leaf)] * 3) if eqx.is_array_like(leaf) else leaf
 
-    stacked = run._replace(process=jax.tree.map(lanes, run.process), estimator=run.estimator)
+    process, estimating = (jax.tree.map(lanes, part) for part in (run.process, run.estimator))
+    stacked = run._replace(process=process, estimator=estimating)
     before, after, seen = watch(stacked, jax.random.split(jax.random.key(1), 3))
     for lane in range(3):
         examine(estimator, pick(before, lane), pick(after, lane), *pick(seen, lane))
@@ -240,7 +293,12 @@ def same(one, two):
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
+#: One of each kind of dynamics; the other methods take minutes to compile (make test-slow).
+KINDS = ("rbm", "chequerboard", "forward-forward", "equilibrium")
+EVERY = [pytest.param(m, marks=() if m in KINDS else pytest.mark.slow) for m in METHODS]
+
+
+@pytest.mark.parametrize("method", EVERY)
 def test_a_lane_alone_is_the_same_lane_among_many(method):
     """Bit for bit, with seeds and b swept around it; and the same seed gives the same bits
     again.

@@ -124,7 +124,7 @@ BAD = {
     ),
     "a process without b": (
         GOOD._replace(process=fp.Fixed(2)),
-        r"the process a Fixed has no function 'init'",
+        r"the process a Fixed has no function 'step'",
     ),
     "a fickle process": (
         GOOD._replace(process=Fickle(2)),

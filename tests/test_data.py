@@ -20,7 +20,7 @@ from flexphase.data import (
     digits,
     overlay,
 )
-from flexphase.data.sources import Shown
+from flexphase.data.sources import LabelledImage
 from flexphase.data.transforms import every
 
 
@@ -136,7 +136,7 @@ def test_overlay_and_append_put_the_label_where_it_belongs(classes, seed):
     )
 
 
-def drawn(source: LabelContrast, sign: float, n: int, x: Shown) -> Shown:
+def drawn(source: LabelContrast, sign: float, n: int, x: LabelledImage) -> LabelledImage:
     return jax.vmap(lambda key: source(key, jnp.float32(sign), x))(
         jax.random.split(jax.random.key(1), n)
     )

@@ -13,7 +13,7 @@ from flexphase import rules
 from flexphase.classification import ForwardForwardError, jax_scores
 from flexphase.core import Optimiser, Run
 from flexphase.data import LabelContrast, digits, overlay
-from flexphase.data.sources import Shown
+from flexphase.data.sources import LabelledImage
 from flexphase.methods import ForwardForward
 from flexphase.methods.forward_forward import goodness, label_scores, normalise, respond
 
@@ -26,7 +26,9 @@ def example():
     params = jax.tree.map(
         lambda p: 3 * p + 0.1 * jax.random.normal(jax.random.key(p.size), p.shape), params
     )
-    x = Shown(jax.random.uniform(jax.random.key(1), (20,)), jax.nn.one_hot(2, 4), jnp.int32(0))
+    x = LabelledImage(
+        jax.random.uniform(jax.random.key(1), (20,)), jax.nn.one_hot(2, 4), jnp.int32(0)
+    )
     return params, z, x
 
 
@@ -82,7 +84,7 @@ def test_scores_of_all_labels_are_those_of_one_overlay_each(example):
     shared = label_scores(params, jnp.asarray(images), 4)
     for label in range(4):
         for row, image in enumerate(overlay(images, np.full(6, label), 4)):
-            x = Shown(jnp.asarray(image), jax.nn.one_hot(label, 4), jnp.int32(0))
+            x = LabelledImage(jnp.asarray(image), jax.nn.one_hot(label, 4), jnp.int32(0))
             hs = METHOD.step(jax.random.key(0), params, z, x, jnp.float32(1))
             assert float(shared[row, label]) == pytest.approx(
                 sum(float((h**2).mean()) for h in hs), rel=1e-5

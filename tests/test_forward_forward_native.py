@@ -283,7 +283,7 @@ def test_the_kernel_checks_what_it_is_given(change, words):
             "weight": np.float32,
         }.items()
     }
-    arrays |= {"apply": np.ones((1, 3), bool)}
+    arrays |= {"apply": np.ones((1, 3), bool), "weight": np.ones((1, 3), np.float32)}
     kernels._native.forward_forward(arrays, 2, 10, True, 1)
     with pytest.raises(ValueError, match=words):
         kernels._native.forward_forward(arrays | change, 2, 10, True, 1)

@@ -2,9 +2,22 @@
 leaks. See also `make sanitize`.
 """
 
+import subprocess
+import sys
+from pathlib import Path
+
+import native_abuse
 import numpy as np
 import pytest
-from native_abuse import arrays, call, good, grows, hostile, refused
+from native_abuse import (
+    arrays,
+    call,
+    good,
+    good_forward_forward,
+    grows,
+    hostile,
+    refused,
+)
 
 from flexphase import kernels
 
@@ -13,6 +26,16 @@ pytestmark = pytest.mark.skipif(bool(kernels.MISSING), reason="built without a c
 
 def test_every_kernel_takes_odd_sizes_and_no_lanes_or_ticks():
     good(kernels._native)
+
+
+def test_forward_forward_takes_odd_sizes_and_no_lanes():
+    good_forward_forward(kernels._native)
+
+
+def test_a_thread_that_cannot_be_started_is_done_without():
+    """One thread is the reference; in a process of its own, whose memory is limited."""
+    folder = str(Path(kernels._native.__file__).parent)
+    subprocess.run([sys.executable, native_abuse.__file__, folder, "threads"], check=True)
 
 
 @pytest.mark.parametrize("kind", ["small", "wide", "machine"])

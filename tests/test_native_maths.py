@@ -102,7 +102,7 @@ def assert_same(ours, theirs, where):
             strict=True,
         ):
             np.testing.assert_array_equal(a, b, err_msg=f"{name} {where}")
-    for name in ("params", "acc"):
+    for name in ("params", "memory"):
         for a, b in zip(
             jax.tree.leaves(getattr(ours, name)),
             jax.tree.leaves(getattr(theirs, name)),
@@ -124,7 +124,7 @@ def compare(monkeypatch, every, pieces=(1, 7, 192)):
         theirs = JaxEngine().advance(every, theirs, ticks, lambda n: None)
         for regime, state in ours.items():
             ours[regime] = boltzmann.BoltzmannEngine(1).advance(
-                every, state, ticks, lambda n: None, given
+                every, state, ticks, lambda n: None, noise=given
             )
             assert_same(ours[regime], theirs, f"after {ticks} more ticks, {regime} regime")
 

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 import flexphase as fp
 from flexphase import estimators
 from flexphase.core import init, tick
+from flexphase.describe import describe
 from flexphase.lanes import lanes
 from flexphase.methods.boltzmann import two_colours
-from flexphase.record import CLOCKS, Record, describe
+from flexphase.record import CLOCKS, Record
 
 units, flags, seeds = st.integers(1, 5), st.booleans(), st.integers(0, 2**31 - 9)
 starts = st.sampled_from(["carry", "data", "persistent", "random"])

@@ -1,19 +1,20 @@
-"""The page in a real browser: no error, curves that respond, nothing wider than a phone. Chromium
-and its driver come from the system.
-"""
+"""The page in a real browser: no error, charts that respond, nothing wider than a phone."""
 
+import ast
 import json
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from browsing import chromium, opened, serious_violations
 
+from flexphase.report import files
 from flexphase.report.files import DARK, LIGHT, picture
 from flexphase.report.findings import Claim, Findings
 from flexphase.report.page import Entry, embedded, page
 from flexphase.report.panels import Panel, Series, points, star, table
+from flexphase.report.vendor import uplot_script
 
 X = np.linspace(0, 1e6, 60)
 FINDINGS = Findings(
@@ -42,10 +43,19 @@ FINDINGS = Findings(
             logy=True,
             shade=[(0.3, 0.4)],
         ),
+        Panel("C", "", "", [], samples=np.eye(16).reshape(2, 8, 16)),
     ],
     [Claim("Fine <b>words</b>.", "1 & 2", "pass", "a test"), Claim("No.", "3", "fail", "a test")],
     ["A remark."],
 )
+
+
+def test_the_report_does_not_know_the_experiments():
+    """It draws what it is given; experiments import it, never the other way round."""
+    imports = (ast.Import, ast.ImportFrom)
+    for file in Path(files.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            assert not (isinstance(node, imports) and "experiments" in ast.unparse(node)), file.name
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +70,7 @@ def html(tmp_path_factory):
         picture(FINDINGS, "svg", LIGHT),
         picture(FINDINGS, "svg", DARK),
         {"seeds": "0 to 9"},
-        {"CSV": data},
+        {"CSV": data, "SVG": folder / "fig.svg"},
         {"time": "1 s"},
     )
     path = folder / "report.html"
@@ -77,8 +87,11 @@ def html(tmp_path_factory):
 
 def test_the_page_needs_nothing_from_elsewhere(html):
     text = html.read_text()
-    assert not re.findall(r"""(?:src|href|srcset)=["'](?!data:|#)[^"']*""", text)
-    assert "http" not in text.replace("http-equiv", "")
+    elsewhere = re.findall(r"""(?:src|href|srcset)=["'](?!data:|#)([^"']*)""", text)
+    assert set(elsewhere) == {"fig.svg"}  # which the script replaces by the picture in the page
+    theirs = uplot_script()
+    assert "http" not in text.replace("http-equiv", "").replace(theirs, "")
+    assert re.findall(r"https?:[^ ]*", theirs) == ["https://github.com/leeoniya/uPlot"]
     assert "<b>words</b>" not in text
     assert "Fine &lt;b&gt;words&lt;/b&gt;." in text
 
@@ -102,108 +115,114 @@ def test_pictures_are_the_same_bytes_again():
     assert picture(FINDINGS, "svg", LIGHT) != picture(FINDINGS, "svg", DARK)
 
 
+def test_what_was_found_comes_first(html):
+    text = html.read_text().split("<main>")[1]
+    places = [text.index(words) for words in ("What was found", "Fine &lt;b&gt;", 'class="live"')]
+    assert places == sorted(places)
+    assert text.count("Fine &lt;b&gt;words&lt;/b&gt;.") == 2  # once for each of two figures
+    assert '<span class="pass">2 pass</span>, <span class="fail">2 fail</span>' in text
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not chromium or not driver:
-        pytest.skip(
-            "chromium and chromedriver are not installed (apt-get install chromium chromium-driver)"
-        )
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    profile = f"--user-data-dir={tmp_path_factory.mktemp('profile')}"
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--disable-dev-shm-usage",
-        profile,
-    ):
-        options.add_argument(argument)
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    driver = chromium(tmp_path_factory.mktemp("profile"))
     yield driver
     driver.quit()
 
 
-def opened(browser, html: Path, width: int = 1200, scheme: str = "light"):
-    """The page at a width and in a colour scheme."""
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
-    )
-    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get(html.as_uri())
-    return browser
+def view(figure):
+    return json.loads(figure.get_attribute("data-view"))
 
 
-def view(browser, i: int = 0):
-    return json.loads(
-        browser.execute_script(f"return document.querySelectorAll('canvas')[{i}].dataset.view")
-    )
+def is_shown(page, selector):
+    return [element.is_displayed() for element in page.find_elements("css selector", selector)]
 
 
 @pytest.mark.parametrize("width", [390, 1200])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_error_and_nothing_sticks_out(browser, html, width, scheme):
-    page = opened(browser, html, width, scheme)
+    page = opened(browser, html, width, prefers_color_scheme=scheme)
     assert page.get_log("browser") == []
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
-    assert page.execute_script("return document.querySelectorAll('canvas').length") == 4
     size = page.execute_script("return getComputedStyle(document.body).fontSize")
     assert float(size[:-2]) >= 16
-    dark = (
-        page.execute_script("return getComputedStyle(document.body).backgroundColor")
-        != "rgb(255, 255, 255)"
-    )
-    assert dark == (scheme == "dark")
-    assert page.execute_script(
-        "return document.images[0].complete && document.images[0].naturalWidth > 0"
-    )
-    inked = (
-        "const c = document.querySelector('canvas'); return new "
-        "Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
-    )
-    assert page.execute_script(inked) > 20  # something is drawn
+    ground = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (ground != "rgb(255, 255, 255)") == (scheme == "dark")
+    inked = """
+        return [...document.querySelectorAll("canvas")].map((c) => {
+          const data = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+          return new Set(new Uint32Array(data.buffer)).size;
+        });
+    """
+    colours = page.execute_script(inked)
+    assert len(colours) == 4 and min(colours) > 20  # something is drawn
 
 
-def test_curves_respond(browser, html):
+@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_violation(browser, html, width, scheme):
+    page = opened(browser, html, width, prefers_color_scheme=scheme)
+    assert serious_violations(page) == {}
+
+
+def test_each_figure_is_shown_once(browser, html):
+    """As charts on a screen; as a picture, and a light one, on paper and without JavaScript."""
+    page = opened(browser, html, prefers_color_scheme="dark")
+    assert is_shown(page, ".static") == [False, False]
+    assert is_shown(page, "figure.curve") == [True] * 4
+    assert is_shown(page, "figure.pictures") == [True] * 2  # samples
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert is_shown(page, ".static") == [True, True]
+    assert not any(is_shown(page, "figure"))
+    chosen = "return document.querySelector('.static img').currentSrc === arguments[0].src"
+    assert page.execute_script(chosen, page.find_element("css selector", ".static img"))
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    page.get(html.as_uri())
+    assert is_shown(page, ".static") == [True, True]
+    assert not any(is_shown(page, "figure"))
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_the_svg_travels_inside_the_page(browser, html):
+    page = opened(browser, html)
+    links = page.find_elements("css selector", "a[download]")
+    assert [link.get_attribute("href").split(";")[0] for link in links] == [
+        "data:text/csv",
+        "data:image/svg+xml",
+    ] * 2
+
+
+def test_charts_respond(browser, html):
     from selenium.webdriver import ActionChains
-    from selenium.webdriver.common.by import By
 
     page = opened(browser, html)
-    figure, canvas = (
-        page.find_element(By.CSS_SELECTOR, "figure.curve"),
-        page.find_element(By.TAG_NAME, "canvas"),
-    )
-    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
-    whole = view(page)
+    figure = page.find_element("css selector", "figure.curve")
+    over = figure.find_element("css selector", ".u-over")
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", over)
+    whole = view(figure)
     assert whole["x"][0] <= 0 and whole["x"][1] >= 1e6
 
-    ActionChains(page).move_to_element_with_offset(
-        canvas, -50, -50
-    ).click_and_hold().move_by_offset(100, 80).release().perform()
-    boxed = view(page)
+    ActionChains(page).move_to_element_with_offset(over, -50, -50).click_and_hold().move_by_offset(
+        100, 80
+    ).release().perform()
+    boxed = view(figure)
     assert whole["x"][0] < boxed["x"][0] < boxed["x"][1] < whole["x"][1]
     assert whole["y"][0] < boxed["y"][0] < boxed["y"][1] < whole["y"][1]
-    readout = figure.find_element(By.CLASS_NAME, "readout").text
+    readout = figure.find_element("class name", "readout").text
     assert "CD-100" in readout and "±" in readout
 
     def button(words):
-        next(
-            b for b in figure.find_elements(By.TAG_NAME, "button") if b.text.strip() == words
-        ).click()
+        next(b for b in figure.find_elements("tag name", "button") if b.text == words).click()
 
     button("reset")
-    assert view(page) == whole
+    assert view(figure) == whole
     button("zoom in")
     span = lambda v: v["x"][1] - v["x"][0]  # noqa: E731
-    assert span(view(page)) == pytest.approx(0.6 * span(whole))
+    assert span(view(figure)) == pytest.approx(0.6 * span(whole))
     button("log y")
-    assert view(page)["y"][1] < 4  # decades
+    low, high = view(figure)["y"]
+    assert 100 <= low < high <= 1000
     button("ISD")
-    assert canvas.get_attribute("data-shown") == "1"
+    assert figure.get_attribute("data-shown") == "1"
     assert page.get_log("browser") == []

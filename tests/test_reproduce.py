@@ -107,9 +107,8 @@ def test_a_run_from_end_to_end_and_again(toy, tmp_path, capsys):
         assert words in text
     with xr.open_dataset(out / "fig3.nc", engine="h5netcdf") as kept:
         assert kept.sizes["seed"] == 3
-        assert (
-            len(json.loads(kept.attrs["claims"])) == 9
-        )  # four for each of two rules, and the conjecture
+        # four claims for each of two rules, and the conjecture
+        assert len(json.loads(kept.attrs["claims"])) == 9
     before = {p: p.stat().st_mtime_ns for p in (out / "chunks").iterdir()}
 
     assert main(["reproduce", "fig3", "--out", str(out)]) == 2
@@ -139,9 +138,9 @@ def test_the_appendix_from_end_to_end(monkeypatch, tmp_path):
             assert kept["final.free_energy_error"].shape == lanes and not any(
                 str(name).startswith("params") for name in kept
             )
-    assert (tmp_path / "run" / "report.html").read_text().count(
-        "<canvas"
-    ) == 2  # pictures are in the figure alone
+    text = (tmp_path / "run" / "report.html").read_text()
+    assert text.count('<figure class="curve" data-panel="0,') == 2
+    assert text.count('class="pictures"') == 4  # two rules, last iterate and slow weights
 
 
 def one_line(capsys) -> str:

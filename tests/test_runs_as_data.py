@@ -13,7 +13,7 @@ import optax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_conformance import ESTIMATORS, METHODS, PROCESSES
+from test_conformance import ESTIMATORS, METHODS, PROCESSES, six_units, triples
 
 import flexphase as fp
 from flexphase import estimators
@@ -122,7 +122,7 @@ def back(run):
     return Builder(made.swept.get, made.large, [Mine, *ALLOWED]).build(written)
 
 
-ALLOWED = [type(PROCESSES["sticky"]), ESTIMATORS["at first sight"].weigh]
+ALLOWED = [type(PROCESSES["sticky"]), ESTIMATORS["at first sight"].weigh, triples, six_units]
 
 
 @pytest.mark.parametrize("method", METHODS)

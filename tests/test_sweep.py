@@ -130,9 +130,8 @@ def test_a_sweep_is_what_train_gives_for_each_cell(reference):
         )
         for name in ("ticks", "phases", "updates", "params.W", "params.c"):
             np.testing.assert_array_equal(reference[name].values[i], alone[name].values)
-        np.testing.assert_allclose(
-            reference["nll"].values[i], alone["nll"].values, rtol=2e-6
-        )  # its sums depend on the width of the batch
+        # sums of the NLL depend on the width of the batch
+        np.testing.assert_allclose(reference["nll"].values[i], alone["nll"].values, rtol=2e-6)
         assert float(reference.eta[i]) == cell["eta"]
 
 

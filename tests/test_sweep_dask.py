@@ -18,9 +18,8 @@ distributed = pytest.importorskip("distributed", reason="dask.distributed is not
 @pytest.fixture
 def cluster():
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # of distributed itself: ports in use, unclosed comms at shutdown
+        # of distributed itself: ports in use, unclosed comms at shutdown
+        warnings.simplefilter("ignore")
         with distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as cluster:

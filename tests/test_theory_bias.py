@@ -193,9 +193,8 @@ def test_simulated_feedback_meets_the_exact_coefficient(name, geometric):
 
 def test_simulated_transient_meets_the_exact_one():
     walk, tau = WALKS["slow RBM 2x2"], 20
-    g = -2 * series(walk.method, walk.params, walk.starts(4096), -1.0, tau).mean(
-        0
-    )  # weight -1/(1 - b)
+    terms = series(walk.method, walk.params, walk.starts(4096), -1.0, tau)
+    g = -2 * terms.mean(0)  # weight -1/(1 - b)
     exact = bias.transient(walk.chain, walk.start, tau)
     mean, error = along(g - bias.equilibrium(walk.chain), exact)
     assert z_score(mean, np.linalg.norm(exact), error) < 4 and np.linalg.norm(exact) > 20 * error

@@ -55,9 +55,8 @@ def test_printed_conditional_moments_are_slips():
     assert moment_given(1, tau, s) == tau + s - 1  # printed: tau + s
     shifted = 2 * tau**2 - tau + 2 * tau * s + s**2  # E[(T + s)^2]; printed: tau^2 + 2 tau s + s^2
     assert moment_given(2, tau, s + 1) == pytest.approx(shifted)
-    assert 1 - (1 - 1 / tau) ** s == pytest.approx(
-        shorter(tau, s + 1)
-    )  # printed for P(T < s): it is P(T <= s)
+    printed = 1 - (1 - 1 / tau) ** s  # for P(T < s): it is P(T <= s)
+    assert printed == pytest.approx(shorter(tau, s + 1))
 
 
 @pytest.mark.parametrize("tau", [1.0, 2.5, 40.0])

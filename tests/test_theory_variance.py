@@ -30,10 +30,8 @@ from flexphase.theory.variance import (
 from flexphase.theory.zoo import learners
 
 B = np.array([0.05, 0.2, 0.5, 0.8, 0.95])
-SLOW = (
-    "Boltzmann machine 4+2",
-    "equilibrium propagation 4-5-2",
-)  # these claims take longest; `make test-slow` has them
+# the claims of these take longest; `make test-slow` has them
+SLOW = ("Boltzmann machine 4+2", "equilibrium propagation 4-5-2", "Forward-Forward 16-8-8")
 QUICK_FIRST = [
     pytest.param(item, id=item.name, marks=[pytest.mark.slow] * (item.name in SLOW))
     for item in learners()
@@ -49,7 +47,13 @@ def tiny(seed, dependent):
     weight = rng.dirichlet(np.ones(4)) if dependent else np.full(4, 0.25)
     if not dependent:  # all sixteen pairs of values
         p, q, weight = np.repeat(p, 4, 0), np.tile(q, (4, 1)), np.full(16, 1 / 16)
-    mean = lambda f: np.tensordot(weight, f, 1)  # noqa: E731
+
+    def mean(f):
+        return np.tensordot(weight, f, 1)
+
+    def outer(f):
+        return mean(f[:, :, None] * f[:, None, :])
+
     mu_p, mu_q = mean(p), mean(q)
     m = Moments(
         mean((p * p).sum(1)),
@@ -59,10 +63,8 @@ def tiny(seed, dependent):
         mu_p @ mu_q,
         mean((p * q).sum(1)),
     )
-    outer = lambda f: mean(f[:, :, None] * f[:, None, :])  # noqa: E731
-    two = outer(p - q) - np.outer(mu_p - mu_q, mu_p - mu_q)
-    single = lambda b: outer(p) / b + outer(q) / (1 - b) - np.outer(mu_p - mu_q, mu_p - mu_q)  # noqa: E731
-    return m, two, single
+    both = np.outer(mu_p - mu_q, mu_p - mu_q)
+    return m, outer(p - q) - both, lambda b: outer(p) / b + outer(q) / (1 - b) - both
 
 
 @pytest.mark.parametrize("dependent", [False, True])
@@ -94,10 +96,8 @@ def test_closed_forms_by_sympy():
     printed = (A - sympy.sqrt(A * C)) / (A - C)
     assert sympy.simplify(sympy.diff(trace, b).subs(b, best)) == 0
     assert sympy.simplify(best - printed) == 0  # where the printed form is not 0/0
-    bend = sympy.diff(trace, b, 2)
-    assert (
-        sympy.simplify(bend - (2 * A / b**3 + 2 * C / (1 - b) ** 3)) == 0
-    )  # positive on (0, 1): Lemma 2
+    bend = 2 * A / b**3 + 2 * C / (1 - b) ** 3  # positive on (0, 1): Lemma 2
+    assert sympy.simplify(sympy.diff(trace, b, 2) - bend) == 0
     assert sympy.simplify(trace.subs(b, best) - ((sympy.sqrt(A) + sympy.sqrt(C)) ** 2 - X)) == 0
     cross = sympy.Symbol("x", real=True)
     excess = trace - (A + C - 2 * cross - X)

@@ -26,6 +26,13 @@ def positive(text: str) -> float:
     return value
 
 
+def from_zero(text: str) -> float:
+    """A number that is not negative."""
+    if (value := number(text)) < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is below 0")
+    return value
+
+
 def fraction(text: str) -> float:
     """A number from 0 up to, but not including, 1."""
     if not 0 <= (value := number(text)) < 1:
@@ -38,6 +45,13 @@ def fraction(text: str) -> float:
 def fraction_or_none(text: str) -> float | None:
     """Such a number, or the word none."""
     return None if text == "none" else fraction(text)
+
+
+def share(text: str) -> float:
+    """A probability that may be 0, and is below 1."""
+    if not 0 <= (value := number(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be at least 0 and below 1")
+    return value
 
 
 def probability(text: str) -> float:

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from . import phases
 from .arguments import count, number
 from .datasets import DATASETS
 from .entries import Input
@@ -66,8 +67,8 @@ def negative_start(args: argparse.Namespace) -> str:
 
 
 def make_run(args: argparse.Namespace, method: Any, source: Any) -> "Run":
-    """The run of a method on a source, with what the shared options say: rule, learning rate,
-    optimiser and batch size.
+    """The run of a method on a source, with what the shared options say: rule and phases, learning
+    rate, optimiser, batch size, and how long a stimulus is held.
     """
     import optax
 
@@ -77,7 +78,7 @@ def make_run(args: argparse.Namespace, method: Any, source: Any) -> "Run":
     optimiser = Optimiser(args.lr, getattr(optax, args.optimiser))
     if args.batch > 1:
         method, source = Replicas(method, args.batch), Batches(source, args.batch)
-    return Run(method, *RULES[args.rule].build(args), source, optimiser)
+    return Run(method, *phases.rule_of(args), phases.held(args, source), optimiser)
 
 
 def zeros_and_ones(args: argparse.Namespace, data: Input) -> Input:

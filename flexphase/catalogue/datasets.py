@@ -1,6 +1,7 @@
 """The data that `--data` names: a word of the table, or a file of numbers."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import BadZipFile
@@ -37,6 +38,25 @@ def mnist(_: str | None) -> Input:
     return Input("mnist", train.images, (28, 28), train.labels, (test.images, test.labels))
 
 
+def cifar10(_: str | None) -> Input:
+    """Rows of 32 pixels with three colours each, drawn as pictures of 32 x 96."""
+    from ..data import cifar10
+
+    train, test = cifar10()
+    return Input("cifar10", train.images, (32, 96), train.labels, (test.images, test.labels))
+
+
+def planar(name: str, detail: str | None) -> Input:
+    """2,000 points of a density in the plane, or as many as the detail says."""
+    from ..data import planar
+
+    rows = detail or ("2000" if detail is None else "")
+    if not (rows.isascii() and rows.isdecimal() and 0 < len(rows) < 8):
+        raise ValueError(f"{name}:ROWS needs a whole number, such as {name}:2000.")
+    density = {"two-moons": planar.two_moons, "rings": planar.rings, "mixture": planar.mixture}
+    return Input(name, density[name]().draw(int(rows)), (1, 2))
+
+
 def fetch_mnist(say: Callable[[str], None]) -> Path:
     from ..data.mnist import fetch_mnist
 
@@ -50,6 +70,15 @@ ENTRIES = (
     DatasetEntry(name="digits", words="8x8 digits of scikit-learn", load=digits, grey=True),
     DatasetEntry(
         name="mnist", words="MNIST, fetched once and kept", load=mnist, grey=True, fetch=fetch_mnist
+    ),
+    DatasetEntry(name="cifar10", words="CIFAR-10 in FLEXPHASE_DATA", load=cifar10, grey=True),
+    *(
+        DatasetEntry(name=name, words=words, load=partial(planar, name), detail="ROWS")
+        for name, words in (
+            ("two-moons", "2,000 points on two half circles"),
+            ("rings", "2,000 points on two circles"),
+            ("mixture", "2,000 points of eight Gaussians"),
+        )
     ),
 )
 DATASETS = {entry.name: entry for entry in ENTRIES}

@@ -63,6 +63,7 @@ class MethodEntry:
     length: float
     lr: float
     optimiser: str = "sgd"
+    batch: int = 1
     records: int = 50
     phases: int = 20_000
     seeds: int = 1
@@ -88,6 +89,21 @@ class RuleEntry:
     uses_b: bool
     build: Callable[[argparse.Namespace], "Rule"]
     random_length: bool = False  # --length is then the mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseEntry:
+    """A selection as `--select NAME`, or a duration as `--duration NAME`, offers it.
+
+    `label` is what a legend shows, with the options in braces. `takes` are the options that it
+    uses beside --length, `needs` the one that has no default. `build(args)` makes it.
+    """
+
+    name: str
+    label: str
+    build: Callable[[argparse.Namespace], Any]
+    takes: tuple[str, ...] = ()
+    needs: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

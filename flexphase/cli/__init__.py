@@ -15,7 +15,10 @@ from typing import Any, NoReturn
 from .. import __version__, exact_lanes
 from ..catalogue.arguments import did_you_mean
 
-COMMANDS = ("demo", "train", "sample", "plot", "data", "theory", "plan", "reproduce")
+COMMANDS = (
+    *("demo", "train", "phases", "sample", "plot", "data", "theory", "plan", "reproduce", "study"),
+    "live",
+)
 #: What `flexphase` alone says.
 GREETING = """\
 flexphase {version}: contrastive learning with flexible phases. Try
@@ -25,6 +28,7 @@ flexphase {version}: contrastive learning with flexible phases. Try
   flexphase train forward-forward     8x8 digits, one random phase at a time
   flexphase sample RUN                what the machine in the folder RUN has learned
   flexphase plan RUN                  which b, tau and eta it should take, and why
+  flexphase live                      a page where phases run before your eyes
   flexphase reproduce all --quick     every figure of the paper, in minutes
 
 flexphase COMMAND --help shows all options; in Python: import flexphase."""

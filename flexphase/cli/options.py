@@ -6,8 +6,17 @@ import argparse
 from itertools import groupby
 
 from ..catalogue import METHODS, RULES, MethodEntry, datasets
-from ..catalogue.arguments import count, fraction_or_none, positive, probability, seed
+from ..catalogue.arguments import (
+    count,
+    fraction_or_none,
+    from_zero,
+    positive,
+    probability,
+    seed,
+    share,
+)
 from ..catalogue.common import OPTIMISERS
+from ..catalogue.phases import CV, DURATIONS, KAPPA, SELECTIONS
 
 ENGINES = ("auto", "jax", "native")
 
@@ -33,12 +42,12 @@ def data_and_model(p: argparse.ArgumentParser, method: MethodEntry) -> None:
     method.options(group)
 
 
-def learning_rule(p: argparse.ArgumentParser, method: MethodEntry) -> None:
-    """`--rule` and the numbers that go with it."""
+def phases(p: argparse.ArgumentParser, rule: str, length: float) -> None:
+    """`--rule`, and the words for phases."""
     kinds = groupby(RULES.values(), key=lambda rule: rule.words)
     words = ", ".join(f"{text} ({', '.join(r.name for r in rules)})" for text, rules in kinds)
     group = p.add_argument_group("learning rule")
-    group.add_argument("--rule", choices=tuple(RULES), default=method.rule, help=words)
+    group.add_argument("--rule", choices=tuple(RULES), default=rule, help=words)
     group.add_argument(
         "--b",
         type=probability,
@@ -48,10 +57,69 @@ def learning_rule(p: argparse.ArgumentParser, method: MethodEntry) -> None:
     group.add_argument(
         "--length",
         type=positive,
-        default=method.length,
+        default=length,
         metavar="T",
-        help="ticks of a phase; their mean for " + " and ".join(rules_where(random_length=True)),
+        help="ticks of a phase; their mean where they are random",
     )
+    group = p.add_argument_group(
+        "phases of your own", "With one of these the rule names the estimator alone."
+    )
+    group.add_argument(
+        "--select", choices=tuple(SELECTIONS), help="how the sign of a phase is chosen"
+    )
+    group.add_argument(
+        "--stay",
+        type=share,
+        nargs=2,
+        metavar=("P_PLUS", "P_MINUS"),
+        help="probability that a positive, a negative phase is followed by another one (markov)",
+    )
+    group.add_argument(
+        "--kappa",
+        type=from_zero,
+        metavar="K",
+        help="how strongly an imbalance of the signs is corrected, from 0 on (homeostatic; "
+        f"default: {KAPPA:g})",
+    )
+    group.add_argument(
+        "--block",
+        type=count,
+        nargs=2,
+        metavar=("N_PLUS", "N_MINUS"),
+        help="positive, negative phases in a row (blocks)",
+    )
+    group.add_argument("--duration", choices=tuple(DURATIONS), help="the law of phase lengths")
+    group.add_argument(
+        "--cv",
+        type=positive,
+        metavar="C",
+        help="standard deviation of the lengths over their mean (gamma, lognormal, weibull; "
+        f"default: {CV:g})",
+    )
+    group.add_argument(
+        "--recorded",
+        metavar="FILE",
+        help="phases from a table with onset, duration or offset, and type (.csv, .tsv, .nwb)",
+    )
+    group.add_argument(
+        "--rate",
+        type=positive,
+        metavar="TICKS_PER_SECOND",
+        help="of the record (default: 1)",
+    )
+    group.add_argument(
+        "--hold",
+        type=count,
+        metavar="N",
+        help="ticks for which a stimulus is held, whatever the phases do (default: the source "
+        "shows a new one when a phase begins)",
+    )
+
+
+def learning_rule(p: argparse.ArgumentParser, method: MethodEntry) -> None:
+    """`--rule` with its phases, and the numbers that go with it."""
+    phases(p, method.rule, method.length)
+    group = p.add_argument_group("learning")
     group.add_argument(
         "--lr",
         type=positive,
@@ -62,7 +130,7 @@ def learning_rule(p: argparse.ArgumentParser, method: MethodEntry) -> None:
     group.add_argument(
         "--batch",
         type=count,
-        default=1,
+        default=method.batch,
         metavar="N",
         help="stimuli at a time: N copies of the network share their synapses and their phase",
     )

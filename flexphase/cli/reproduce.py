@@ -2,31 +2,42 @@
 
 import argparse
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
-from ..experiments import FIGURES
+from ..experiments import FIGURES, Experiment
 
 
 def add(subparsers: "argparse._SubParsersAction") -> None:
+    """The options; figures and their help come from the descriptions in `experiments`."""
     p = subparsers.add_parser(
         "reproduce",
         help="the paper's figures",
         description="Reproduce the paper's figures, with a report.",
     )
-    words = "; ".join(f"{name}: {experiment.title}" for name, experiment in FIGURES.items())
-    p.add_argument("figure", choices=[*FIGURES, "all"], help=f"which figure ({words})")
+    add_experiments(p, "figure", FIGURES, ["all"])
+
+
+def add_experiments(
+    p: argparse.ArgumentParser, what: str, known: Mapping[str, Experiment], more: list[str]
+) -> None:
+    """The options of a command that runs experiments: which `what`, its size, where, by whom."""
+    words = "; ".join(f"{name}: {experiment.title}" for name, experiment in known.items())
+    p.add_argument("figure", choices=[*known, *more], help=f"which {what} ({words})")
     size = p.add_mutually_exclusive_group()
     size.add_argument(
         "--quick",
         action="store_true",
         help="small sizes, minutes (what is done when nothing is said)",
     )
-    size.add_argument("--full", action="store_true", help="the paper's sizes")
+    size.add_argument(
+        "--full", action="store_true", help="the sizes of the paper, or of docs/studies.md"
+    )
     p.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
-        help="the run folder (default: runs/reproduce-FIGURE-SIZE)",
+        help=f"the run folder (default: runs/COMMAND-{what.upper()}-SIZE)",
     )
     p.add_argument(
         "--resume", action="store_true", help="go on with the run in DIR, if there is one"
@@ -44,9 +55,10 @@ def add(subparsers: "argparse._SubParsersAction") -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    """Run the command, and print the path of the report."""
     size = "full" if args.full else "quick"
-    out = args.out or Path("runs") / f"reproduce-{args.figure}-{size}"
-    command = f"flexphase reproduce {args.figure} --{size} --out {shlex.quote(str(out))}"
+    out = args.out or Path("runs") / f"{args.command}-{args.figure}-{size}"
+    command = f"flexphase {args.command} {args.figure} --{size} --out {shlex.quote(str(out))}"
     from ..sweep import Dask, Local
 
     executor = Dask(args.dask) if args.dask else Local(args.workers)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..catalogue import METHODS, RULES, Task, datasets
-from ..catalogue.rules import legend
+from ..catalogue.phases import label_of
 from . import common, options
 from .common import say, show
 
@@ -120,6 +120,8 @@ def task_of(options: argparse.Namespace) -> Task:
 
 def ticks_of(args: argparse.Namespace, process: Any) -> int:
     """The length of training in ticks, from --ticks, --phases or --updates."""
+    from ..core import declares
+
     if args.ticks:
         return args.ticks
     update = RULES[args.rule].update
@@ -127,6 +129,11 @@ def ticks_of(args: argparse.Namespace, process: Any) -> int:
         return args.updates
     phases = args.phases or METHODS[args.method].phases
     if args.updates:
+        if declares(process, "rests"):
+            raise ValueError(
+                "some of the recorded phases have no update; give --phases or --ticks, not "
+                "--updates."
+            )
         phases = args.updates * (2 if update == "pair" else 1)
     return round(phases * float(process.mean_length))
 
@@ -153,7 +160,7 @@ def fits_in_memory(run: Any, seeds: int, records: int) -> None:
 
 def label(args: argparse.Namespace) -> str:
     """What a legend calls this run: the method and its rule."""
-    return f"{METHODS[args.method].label}, {legend(args)}"
+    return f"{METHODS[args.method].label}, {label_of(args)}"
 
 
 def write(path: Path, content: Any) -> None:

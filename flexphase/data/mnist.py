@@ -42,6 +42,6 @@ def binarised_mnist(threshold: float = 0.5) -> Split:
 
 
 def fetch_mnist(say: Say = aloud) -> Path:
-    """Make sure that the cache holds MNIST; the folder. `say` is told what happens."""
+    """Make sure that the cache holds MNIST; the folder. `say(text)` is called with what happens."""
     load(say, keep=True)
     return cache_folder()

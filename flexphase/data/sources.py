@@ -1,4 +1,9 @@
-"""Where stimuli come from (eq. 5, line 2)."""
+"""Where stimuli come from (eq. 5, line 2).
+
+`source(key, sign, x)` is the stimulus of a phase that begins. For `Held`, which has a clock of its
+own, a source also says `fresh(key, sign, x)`, a new stimulus as a phase of this sign shows it, and
+`again(key, sign, x)`, the one that is there already.
+"""
 
 from typing import Any, NamedTuple
 
@@ -38,6 +43,12 @@ class Rows(eqx.Module):
     def __call__(self, key: Key, sign: Array, x: Any) -> Any:
         return where(sign > 0, self.init(key), x)
 
+    def fresh(self, key: Key, sign: Array, x: Any) -> Any:
+        return self.init(key)
+
+    def again(self, key: Key, sign: Array, x: Any) -> Any:
+        return x
+
 
 class LabelledImage(NamedTuple):
     """An image with the label that it is shown with."""
@@ -51,7 +62,8 @@ class LabelContrast(eqx.Module):
     """Images with their true label in positive phases, with a wrong one (drawn afresh, never the
     true one) in negative phases.
 
-    Positive phases draw a new image. A negative phase keeps the image of the phase before when
+    Positive phases draw a new image, phases without plasticity keep the one that is there, with its
+    true label. A negative phase keeps the image of the phase before when
     `paired`, so that the two terms of eq. 1 differ by the label alone; otherwise it draws one of
     its own, so that nothing has to be remembered (eq. 2).
     """
@@ -74,11 +86,14 @@ class LabelContrast(eqx.Module):
 
     def next_row(self, key: Key, sign: Array, row: Array) -> tuple[Array, Array]:
         """The next (row, label number), given the row before."""
+        return self.row(key, sign, row, ((sign < 0) & self.paired) | (sign == 0))
+
+    def row(self, key: Key, sign: Array, row: Array, keep: Array) -> tuple[Array, Array]:
+        """(row, label number) of a phase of this sign, the row kept or drawn."""
         k_row, k_label = jax.random.split(key)
-        keep = (sign < 0) & self.paired
         row = jnp.where(keep, row, random_row(k_row, len(self.images)))
         wrong = (self.labels[row] + 1 + random_row(k_label, self.classes - 1)) % self.classes
-        return row, jnp.where(sign > 0, self.labels[row], wrong)
+        return row, jnp.where(sign >= 0, self.labels[row], wrong)
 
     def show(self, row: Array, label: Array) -> LabelledImage:
         return LabelledImage(self.images[row], jax.nn.one_hot(label, self.classes), row)
@@ -88,3 +103,9 @@ class LabelContrast(eqx.Module):
 
     def __call__(self, key: Key, sign: Array, x: LabelledImage) -> LabelledImage:
         return self.show(*self.next_row(key, sign, x.row))
+
+    def fresh(self, key: Key, sign: Array, x: LabelledImage) -> LabelledImage:
+        return self.show(*self.row(key, sign, x.row, jnp.bool_(False)))
+
+    def again(self, key: Key, sign: Array, x: LabelledImage) -> LabelledImage:
+        return self.show(*self.row(key, sign, x.row, jnp.bool_(True)))

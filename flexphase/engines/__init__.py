@@ -9,6 +9,7 @@ from ..lanes import Grid
 from .boltzmann import BoltzmannEngine
 from .forward_forward import ForwardForwardEngine
 from .jax import JaxEngine, Observers
+from .layered import LayeredEngine
 
 NAMES = ("auto", "jax", "native")
 
@@ -21,7 +22,7 @@ class Compiled(Engine, Protocol):
 
 def compiled(threads: int | None = None) -> list[Compiled]:
     """The compiled engines, in the order in which they are asked."""
-    return [BoltzmannEngine(threads), ForwardForwardEngine(threads)]
+    return [BoltzmannEngine(threads), ForwardForwardEngine(threads), LayeredEngine(threads)]
 
 
 _told: list[str] = []

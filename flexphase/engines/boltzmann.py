@@ -9,16 +9,18 @@ from typing import Any, get_args
 import numpy as np
 import optax
 
-from ..core import Run, State
+from ..core import NONE, Run, State, Visits
+from ..data.held import Held
 from ..data.sources import Rows
 from ..kernels import _native, owned, threads
 from ..lanes import Lanes
 from ..methods.binary import NegativeStart
 from ..methods.boltzmann import BoltzmannMachine
 from ..methods.rbm import RBM
-from .boltzmann_state import bits, joined, seeds, settled, to_arrays, to_state
+from .boltzmann_state import bits, joined, params_in, seeds, settled, to_arrays, to_state
 from .jax import start
-from .tapes import not_on_tape, reach, remembers, tape_of
+from .pieces import pieces_of, watched
+from .tapes import check_signs, not_on_tape, remembers, tape_of
 
 WIDE = 768  # weights of an RBM; beyond that, vectors run along the units instead of the lanes
 SLOTS = 4096  # phases per lane in a block of tape, at most
@@ -32,6 +34,11 @@ def slots(ticks: int, mean_length: Any) -> int:
     need = min(max(need + 4 * need**0.5, 64), SLOTS)
     step = 2 ** max(int(np.log2(need)) - 3, 0)
     return int(-(-need // step) * step) + 1
+
+
+def rows_of(source: Any) -> Any:
+    """What is held, where the source has a clock of its own."""
+    return source.source if type(source) is Held else source
 
 
 class BoltzmannEngine:
@@ -50,12 +57,13 @@ class BoltzmannEngine:
                 "the native Boltzmann engine knows RBM and BoltzmannMachine, not "
                 f"{type(run.method).__name__}."
             )
-        if type(run.source) is not Rows:
+        source = rows_of(run.source)
+        if type(source) is not Rows:
             return (
-                "the native Boltzmann engine takes its stimuli from Rows, not "
-                f"{type(run.source).__name__}."
+                "the native Boltzmann engine takes its stimuli from Rows, held or not, not from "
+                f"{type(source).__name__}."
             )
-        data, visible = np.asarray(run.source.data), run.method.visible  # type: ignore[attr-defined]
+        data, visible = np.asarray(source.data), run.method.visible  # type: ignore[attr-defined]
         if data.shape[-1] != visible:
             return f"the data have {data.shape[-1]} columns and the model {visible} visible units."
         if not ((data == 0) | (data == 1)).all():
@@ -71,7 +79,7 @@ class BoltzmannEngine:
 
     def constant(self, lanes: Lanes) -> dict[str, np.ndarray]:
         """Arrays that the kernels only read; the bits of the data are kept between calls."""
-        source, method = lanes.run.source, lanes.run.method
+        source, method = rows_of(lanes.run.source), lanes.run.method
         if self._data[0] is not source.data:
             self._data = (source.data, bits(source.data))
         eta = owned(np.broadcast_to(np.asarray(lanes.run.optimiser.eta), (len(lanes.keys),)))
@@ -85,13 +93,16 @@ class BoltzmannEngine:
         state: State,
         ticks: int,
         report: Callable[[int], None],
+        visits: Visits = NONE,
         noise: Any = None,
     ) -> State:
         """In pieces of about a third of a second. For tests: `noise` (ticks, lanes, visible +
         hidden) in the place of our own.
         """
-        method = lanes.run.method
-        block, rows = slots(ticks, lanes.run.process.mean_length), lanes.run.source.data.shape[-2]
+        method, data = lanes.run.method, np.asarray(rows_of(lanes.run.source).data)
+        held = type(lanes.run.source) is Held
+        ahead = min(ticks, watched(len(lanes.keys))) if held else ticks
+        block = slots(ahead, lanes.run.process.mean_length)
         enters = (
             method.visible + method.hidden
             if noise is not None and method.negative_start in ("data", "random")
@@ -110,16 +121,21 @@ class BoltzmannEngine:
         done, piece = 0, 64
         while done < ticks:
             at = (state.key, state.phases, state.phase, state.process)
-            tape = tape_of(lanes, at, block, rows, enters)
-            told = constant | {name: np.asarray(part) for name, part in tape.for_kernel().items()}
-            arrays["slot"][:] = 0
-            ahead = min(reach(tape, arrays["left"]), ticks - done)
-            while ahead > 0:
-                began, n = time.perf_counter(), min(piece, ahead)
+            tape = tape_of(lanes, at, block, data.shape[-2], enters)
+            check_signs(tape.phase.sign)
+            part = pieces_of(lanes, state, tape, data.shape[-2])
+            arrays["slot"][:], arrays["left"][:] = 0, part.left
+            end = min(done + part.reach, ticks)
+            span = end - done
+            while done < end:
+                began = time.perf_counter()
+                n = min(piece, end - done, visits.ahead(done, ticks))
                 given = {} if noise is None else {"noise": owned(noise[done : done + n])}
-                kernel(arrays | told | given, n, **options)
+                kernel(arrays | constant | part.told | given, n, **options)
                 piece = int(min(max(n * 0.3 / (time.perf_counter() - began), 1), 100 * piece))
-                ahead, done = ahead - n, done + n
+                done += n
+                visits.pay(done, params_in(arrays, state.params))
                 report(n)
-            state = settled(state, tape, arrays["slot"], arrays["left"])
-        return to_state(state, arrays, ticks)
+            part.show(arrays["x"], data, span)
+            state = settled(state, tape, *part.place(arrays, span), span)
+        return to_state(state, arrays)

@@ -1,5 +1,6 @@
 """The state of a run as plain arrays for the Boltzmann kernels, and back."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -97,37 +98,41 @@ def to_arrays(state: State) -> dict[str, np.ndarray]:
     return arrays
 
 
-def settled(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray) -> State:
-    """Where the lanes are in their phases."""
+def settled(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray, ticks: int) -> State:
+    """Where the lanes are in their phases after so many ticks."""
     lane = np.arange(len(slot))
     phase, process = jax.tree.map(
         lambda part: np.asarray(part)[lane, slot], (tape.phase, tape.process)
     )
     phases = np.asarray(tape.start) + slot - (left > 0)
     return state._replace(
-        phase=phase._replace(left=left.copy()), process=process, phases=phases.astype(np.int32)
+        phase=phase._replace(left=left.copy()),
+        process=process,
+        phases=phases.astype(np.int32),
+        ticks=state.ticks + ticks,
     )
 
 
-def to_state(state: State, written: dict[str, np.ndarray], ticks: int) -> State:
-    """The state after these ticks."""
+def params_in(arrays: Mapping[str, Any], like: Any, prefix: str = "") -> Any:
+    """The arrays of that prefix in the form of the parameters."""
+    return type(like)(*(arrays[prefix + name] for name, _ in zip(NAMES, like, strict=False)))
+
+
+def to_state(state: State, written: dict[str, np.ndarray]) -> State:
+    """The state with what the kernels have written."""
     arrays = {name: jnp.asarray(array) for name, array in written.items()}
 
-    def like(params: Any, prefix: str) -> Any:
-        return type(params)(
-            *(arrays[prefix + name] for name, _ in zip(NAMES, params, strict=False))
-        )
-
     base = state.noise.base
-    wide = (like(base, "base_"), arrays["drive"], arrays["gathered"]) if base else ()
+    wide = ()
+    if base:
+        wide = (params_in(arrays, base, "base_"), arrays["drive"], arrays["gathered"])
     chain = (arrays["chain_v"], arrays["chain_h"]) if state.z.chain else ()
     state = state._replace(
-        params=like(state.params, ""),
-        memory=like(state.memory, "acc_"),
+        params=params_in(arrays, state.params),
+        memory=params_in(arrays, state.memory, "acc_") if state.memory else (),
         z=Units(arrays["v"], arrays["h"], chain),
         x=arrays["x"],
         updates=arrays["updates"],
-        ticks=state.ticks + ticks,
         noise=Noise(arrays["rng"], *wide),
     )
     return jax.tree.map(jnp.asarray, state)

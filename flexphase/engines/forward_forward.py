@@ -2,7 +2,7 @@
 only what is not silent.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,13 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from ..core import Phase, Run, State, phase_keys
+from ..core import NONE, Phase, Run, State, Visits, declares, phase_keys, stimulus_key
+from ..data.held import Held, tick_keys
 from ..data.sources import LabelContrast
 from ..kernels import _native, owned, threads
 from ..lanes import Lanes
 from ..methods import forward_forward as method
 from .jax import start
-from .tapes import not_on_tape, remembers
+from .tapes import check_signs, not_on_tape, remembers
 
 BLOCK = 2048  # ticks between two looks at the keyboard
 
@@ -34,10 +35,16 @@ class ForwardForwardEngine:
         """Why this engine cannot train the run; None if it can."""
         if type(run.method) is not method.ForwardForward:
             return f"the native Forward-Forward engine does not know {type(run.method).__name__}."
-        if type(run.source) is not LabelContrast:
+        source = images_of(run.source)
+        if type(source) is not LabelContrast:
             return (
-                "the native Forward-Forward engine takes its stimuli from LabelContrast, not "
-                f"{type(run.source).__name__}."
+                "the native Forward-Forward engine takes its stimuli from LabelContrast, held or "
+                f"not, not from {type(source).__name__}."
+            )
+        if remembers(run.estimator) and declares(run.process, "rests"):
+            return (
+                "the native Forward-Forward engine cannot remember a term through a phase without "
+                "plasticity."
             )
         if np.any(np.asarray(run.process.mean_length) != 1):
             return (
@@ -52,9 +59,28 @@ class ForwardForwardEngine:
         return start(lanes, params)
 
     def advance(
-        self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]
+        self,
+        lanes: Lanes,
+        state: State,
+        ticks: int,
+        report: Callable[[int], None],
+        visits: Visits = NONE,
     ) -> State:
-        return advance(lanes, state, ticks, report, self.threads)
+        return advance(lanes, state, ticks, report, self.threads, visits=visits)
+
+
+def images_of(source: Any) -> Any:
+    """What is held, where the source has a clock of its own."""
+    return source.source if type(source) is Held else source
+
+
+def next_row(source: Any, s: State, key: Any, phase: Phase, n: Any, row: Any) -> tuple[Any, Any]:
+    """Row and label of phase n, a pass of one tick, given the row before."""
+    if not declares(source, "clocked"):
+        return source.next_row(key, phase.sign, row)
+    t = s.ticks + n - s.phases
+    k_tick, k_new = tick_keys(stimulus_key(s.key), t)
+    return source.source.row(k_new, phase.sign, row, ~source.due(k_tick, phase, n, t))
 
 
 class Passes(NamedTuple):
@@ -79,7 +105,7 @@ def next_passes(lanes: Lanes, state: State) -> Passes:
         def follow(carry: tuple[Any, Any], at: tuple[Any, Any]) -> tuple[Any, Any]:
             process, row = carry
             phase, process = run.process.step(at[0][0], at[1], process)
-            row, label = run.source.next_row(at[0][1], phase.sign, row)
+            row, label = next_row(run.source, s, at[0][1], phase, at[1], row)
             return (process, row), (phase, process, row, label)
 
         phase, process, row, label = jax.lax.scan(follow, (s.process, s.x.row), (keys, n))[1]
@@ -92,7 +118,9 @@ def next_passes(lanes: Lanes, state: State) -> Passes:
 @eqx.filter_jit
 def moved(lanes: Lanes, state: State, last: Passes, ticks: int) -> State:
     """Phases, stimulus and clocks after `ticks` passes, of which `last` was the last."""
-    x = lanes.vmap(lambda run, row, label: run.source.show(row, label), last.row, last.label)
+    x = lanes.vmap(
+        lambda run, row, label: images_of(run.source).show(row, label), last.row, last.label
+    )
     return state._replace(
         x=x,
         phase=last.phase._replace(left=jnp.zeros_like(last.phase.left)),
@@ -120,25 +148,32 @@ def advance(
     report: Callable[[int], None],
     threads: int,
     isa: str = "",
+    visits: Visits = NONE,
 ) -> State:
     """Advance all lanes, block by block."""
     run, adam = lanes.run, lanes.run.optimiser.make is optax.adam
-    images = np.asarray(run.source.images)
+    images = np.asarray(images_of(run.source).images)
     arrays = to_arrays(state, adam) | {"images": images if images.ndim == 3 else images[None]}
     for name, value in {"eta": run.optimiser.eta, "theta": run.method.threshold}.items():
         arrays[name] = owned(np.broadcast_to(np.asarray(value), state.phases.shape))
-    while ticks > 0:
-        n = min(BLOCK, ticks)
+    done = 0
+    while done < ticks:
+        n = min(BLOCK, ticks - done)
         passes = first_of(next_passes(lanes, state), n)
+        check_passes(passes, remembers(run.estimator))
         tape = kernel_tape(passes)
-        if remembers(run.estimator) and int(state.phases[0]) % 2:
+        waits = remembers(run.estimator) and int(state.phases[0]) % 2
+        if waits:
             tape = after_last(state, tape)
-        _native.forward_forward(
-            arrays | tape, len(state.params), run.method.classes, adam, threads, isa
-        )
+        cuts = [*(t - done for t in visits.at if done < t < done + n), n]
+        for cut, part in zip(cuts, parts_of(tape, cuts, waits, run.estimator), strict=True):
+            _native.forward_forward(
+                arrays | part, len(state.params), run.method.classes, adam, threads, isa
+            )
+            visits.pay(done + cut, layers_in(arrays, len(state.params)))
+        done += n
         state = moved(lanes, state, jax.tree.map(lambda part: part[:, -1], passes), n)
         state = state._replace(updates=state.updates + passes.apply.sum(1, dtype=np.int32))
-        ticks -= n
         report(n)
     state = to_state(state, arrays, adam)
     return state._replace(memory=remembered(lanes, state)) if remembers(run.estimator) else state
@@ -149,11 +184,35 @@ def first_of(passes: Passes, n: int) -> Passes:
     return jax.tree.map(lambda part: np.asarray(part)[:, :n], passes)
 
 
+def check_passes(passes: Passes, remembers: bool) -> None:
+    """Signs that the kernel knows, and no pause between two terms that belong together."""
+    check_signs(passes.phase.sign)
+    if remembers and (passes.phase.sign == 0).any():
+        raise ValueError(
+            "the native Forward-Forward engine cannot remember a term through a phase without "
+            "plasticity; let the process declare rests = True, or use engine='jax'."
+        )
+
+
 def kernel_tape(passes: Passes) -> dict[str, np.ndarray]:
     """By the names that the kernel knows."""
     tape = {"sign": passes.phase.sign, "weight": passes.weight, "apply": passes.apply}
     tape |= {"row": passes.row, "label": passes.label}
     return {name: np.ascontiguousarray(part) for name, part in tape.items()}
+
+
+def parts_of(
+    tape: dict[str, np.ndarray], cuts: list[int], waits: int, estimator: Any
+) -> Iterator[dict[str, np.ndarray]]:
+    """The tape between cuts, counted in passes; `waits` passes stand in front of it.
+
+    A positive pass whose term is remembered across a cut is run again, as in `after_last`.
+    """
+    end = 0
+    for cut in cuts:
+        again = remembers(estimator) and end > 0 and tape["sign"][0, end - 1] > 0
+        begin, end = end - int(again), cut + waits
+        yield {name: np.ascontiguousarray(told[:, begin:end]) for name, told in tape.items()}
 
 
 def after_last(state: State, tape: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -186,23 +245,21 @@ def to_arrays(state: State, adam: bool) -> dict[str, np.ndarray]:
     return {name: owned(part) for name, part in arrays.items()} | {"count": count}
 
 
+def layers_in(arrays: Mapping[str, Any], layers: int, before: str = "") -> Any:
+    """The arrays of that name in the form of the parameters."""
+    names = method.Layer._fields
+    return tuple(
+        method.Layer(*(arrays[f"{i}.{before}{name}"] for name in names)) for i in range(layers)
+    )
+
+
 def to_state(state: State, arrays: dict[str, np.ndarray], adam: bool) -> State:
-    layers = range(len(state.z))
-
-    def tree(before: str = "") -> Any:
-        return tuple(
-            method.Layer(
-                *(jnp.asarray(arrays[f"{i}.{before}{name}"]) for name in method.Layer._fields)
-            )
-            for i in layers
-        )
-
+    """The state from what the kernel has written."""
+    n = len(state.z)
+    read = {name: jnp.asarray(part) for name, part in arrays.items() if name != "images"}
     opt = state.opt
     if adam:
-        opt = (
-            opt[0]._replace(count=jnp.asarray(arrays["count"]), mu=tree("mu_"), nu=tree("nu_")),
-            *opt[1:],
-        )
-    return state._replace(
-        params=tree(), z=tuple(jnp.asarray(arrays[f"{i}.h"]) for i in layers), opt=opt
-    )
+        mu, nu = layers_in(read, n, "mu_"), layers_in(read, n, "nu_")
+        opt = (opt[0]._replace(count=read["count"], mu=mu, nu=nu), *opt[1:])
+    h = tuple(read[f"{i}.h"] for i in range(n))
+    return state._replace(params=layers_in(read, n), z=h, opt=opt)

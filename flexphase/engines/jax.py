@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..core import Observer, Run, State, init, tick
+from ..core import NONE, Observer, Run, State, Visits, declares, init, tick
 from ..lanes import Lanes
+from .tapes import check_signs
 
 Observers = Mapping[str, Observer]
 PIECE = 0.3  # seconds between two reports
@@ -54,19 +55,27 @@ class JaxEngine:
         return start(lanes, params, self.observers)
 
     def advance(
-        self, lanes: Lanes, state: State, ticks: int, report: Callable[[int], None]
+        self,
+        lanes: Lanes,
+        state: State,
+        ticks: int,
+        report: Callable[[int], None],
+        visits: Visits = NONE,
     ) -> State:
-        piece = 1
-        while ticks > 0:
-            began, n = time.perf_counter(), min(piece, ticks)
+        done, piece = 0, 1
+        while done < ticks:
+            began, n = time.perf_counter(), min(piece, visits.ahead(done, ticks))
             state = jax.block_until_ready(_loop(lanes, self.observers, state, jnp.int32(n)))
             if np.any(np.asarray(state.phase.left) < 0):
                 raise ValueError(
                     f"the process {type(lanes.run.process).__name__} drew a phase of 0 ticks; a "
                     "phase must last at least one: return ticks of 1 or more in Phase(...)."
                 )
-            ticks -= n
+            if not declares(lanes.run.process, "graded"):
+                check_signs(state.phase.sign)
+            done += n
             spent = time.perf_counter() - began
-            piece = int(min(max(piece * PIECE / spent, 1), 100 * piece))
+            piece = int(min(max(n * PIECE / spent, 1), 100 * piece))
+            visits.pay(done, state.params)
             report(n)
         return state

@@ -130,6 +130,10 @@ def tape_of(
     return lanes.vmap(one, *at)
 
 
-def reach(tape: Tape, left: np.ndarray) -> int:
-    """Ticks that the tape lasts in every lane, with that many left of the present phase."""
-    return int((np.asarray(tape.phase.ticks)[:, 1:].sum(1, dtype=np.int64) + left).min())
+def check_signs(sign: Any) -> None:
+    """The kernels know signs of +1, -1 and 0."""
+    if not np.isin(np.asarray(sign), (-1, 0, 1)).all():
+        raise ValueError(
+            "the process drew a sign that is not +1, -1 or 0; a process with graded phases "
+            "declares graded = True."
+        )

@@ -39,7 +39,13 @@ FIGURES = {
 }
 
 #: Experiments beyond the paper.
-STUDIES: dict[str, Experiment] = {}
+STUDIES = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment("processes", "which order of phases can learning live with?", ("processes",)),
+        Experiment("separation", "phases in blocks: where it hurts, what mends", ("separation",)),
+    )
+}
 
 
 def figure(module: str) -> ModuleType:

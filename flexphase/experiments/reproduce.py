@@ -1,4 +1,4 @@
-"""All figures of a command: train on an executor, then draw, write data and claims, and one page."""
+"""All figures of a command: train on an executor, then draw them, write data and one page."""
 
 import json
 import time

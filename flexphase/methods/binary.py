@@ -49,7 +49,9 @@ def init(key: Key, visible: int, hidden: int, start: NegativeStart) -> Units:
 def enter(
     start: NegativeStart, gibbs: Gibbs, key: Key, params: Any, z: Units, x: Array, sign: Array
 ) -> Units:
-    """Only the start of a negative phase needs care: a positive one is clamped by every step."""
+    """Only the start of a free phase needs care (negative, or without plasticity): a positive one
+    is clamped by every step.
+    """
     match start:
         case "carry":
             return z
@@ -59,16 +61,14 @@ def enter(
             begin = z.chain
         case "random":
             begin = init(key, len(z.v), len(z.h), start)[:2]
-    v, h = where(sign < 0, begin, z[:2])
+    v, h = where(sign <= 0, begin, z[:2])
     return Units(v, h, z.chain)
 
 
 def step(gibbs: Gibbs, key: Key, params: Any, z: Units, x: Array, sign: Array) -> Units:
-    """A sweep, clamped in a positive phase; the chain of `persistent` moves in negative phases
-    only.
-    """
+    """A sweep, clamped in a positive phase; the chain of `persistent` moves in free phases only."""
     v, h = gibbs(key, params, z.v, z.h, x, sign > 0)
-    return Units(v, h, where(sign < 0, (v, h), z.chain) if z.chain else ())
+    return Units(v, h, where(sign <= 0, (v, h), z.chain) if z.chain else ())
 
 
 def sample(

@@ -10,8 +10,9 @@ target|^2 of the free network is the limit beta -> 0 of (1/beta) dE/dtheta (nudg
 dE/dtheta (free): two local terms, g_plus - g_minus.
 """
 
+import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
 import jax
@@ -47,6 +48,32 @@ def energy(params: Params, s: States, x: Array) -> Array:
     )
 
 
+def uniform_layers(key: Key, sizes: tuple[int, ...]) -> Params:
+    """Weights uniform within +-sqrt(6 / (units below + units)), biases 0."""
+    shapes = list(itertools.pairwise(sizes))
+    u = [
+        jax.random.uniform(k, n, minval=-1)
+        for k, n in zip(jax.random.split(key, len(shapes)), shapes, strict=True)
+    ]
+    return tuple(
+        Layer((6 / sum(n)) ** 0.5 * w, jnp.zeros(n[1])) for w, n in zip(u, shapes, strict=True)
+    )
+
+
+def check_pairs(x: Any, inputs: int, outputs: int) -> None:
+    """Stimuli are pairs (inputs, targets) with these numbers of columns."""
+    if not isinstance(x, tuple) or len(x) != 2:
+        raise ValueError(
+            "this method learns from pairs of inputs and targets; use Rows((inputs, targets))."
+        )
+    for array, units, what in zip(x, (inputs, outputs), ("inputs", "targets"), strict=True):
+        if matrix(array).shape[1] != units:
+            raise ValueError(
+                f"the {what} have {array.shape[1]} columns, but the network asks for {units}; make "
+                "the two agree."
+            )
+
+
 def relax(
     params: Params, s: States, x: Array, target: Array, beta: Array, dt: Array, rho: Callable
 ) -> States:
@@ -69,8 +96,10 @@ class EquilibriumPropagation(eqx.Module):
     -beta instead and divides by 2 beta, which makes the error of the gradient O(beta^2) rather than
     O(beta). A phase goes on from the state that the last one left, or from rest with `reset`: then
     what always-on learning sees of the way to equilibrium is nearly the same in both phases and
-    cancels. One step relaxes all layers once. `activation` is any increasing function; the smooth
-    jax.nn.sigmoid and jnp.tanh serve as well.
+    cancels. Graded phases are followed: the nudge is beta times the amplitude, and a phase of sign
+    0 is free. One step relaxes all layers once. `activation` is any increasing function, such as
+    the smooth jax.nn.sigmoid and jnp.tanh. For nudges of random sign, and on a circle in the
+    complex plane, see `RandomSign` and `Holomorphic`.
     """
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
@@ -83,6 +112,7 @@ class EquilibriumPropagation(eqx.Module):
     activation: Callable[[Array], Array] = eqx.field(static=True, default=hard_sigmoid)
     centred: bool = eqx.field(static=True, default=False)
     reset: bool = eqx.field(static=True, default=False)
+    graded = True
 
     def __check_init__(self):
         if len(self.sizes) < 2:
@@ -94,29 +124,11 @@ class EquilibriumPropagation(eqx.Module):
             count(size, "a layer's size")
 
     def check(self, x: Any) -> None:
-        if not isinstance(x, tuple) or len(x) != 2:
-            raise ValueError(
-                "equilibrium propagation learns from pairs; use Rows((inputs, targets))."
-            )
-        for array, units, what in zip(
-            x, (self.sizes[0], self.sizes[-1]), ("inputs", "targets"), strict=True
-        ):
-            if matrix(array).shape[1] != units:
-                raise ValueError(
-                    f"the {what} have {array.shape[1]} columns, but sizes={self.sizes} asks for "
-                    f"{units}; make the two agree."
-                )
+        check_pairs(x, self.sizes[0], self.sizes[-1])
 
     def init(self, key: Key) -> tuple[Params, States]:
         """Weights uniform within +-sqrt(6 / (units below + units)), biases 0, all units at rest."""
-        shapes = list(zip(self.sizes[:-1], self.sizes[1:], strict=True))
-        u = [
-            jax.random.uniform(k, n, minval=-1)
-            for k, n in zip(jax.random.split(key, len(shapes)), shapes, strict=True)
-        ]
-        return tuple(
-            Layer((6 / sum(n)) ** 0.5 * w, jnp.zeros(n[1])) for w, n in zip(u, shapes, strict=True)
-        ), self.rest()
+        return uniform_layers(key, self.sizes), self.rest()
 
     def rest(self) -> States:
         return tuple(jnp.zeros(n) for n in self.sizes[1:])
@@ -129,7 +141,7 @@ class EquilibriumPropagation(eqx.Module):
     def step(
         self, key: Key, params: Params, z: States, x: tuple[Array, Array], sign: Array
     ) -> States:
-        nudge = jnp.where(sign > 0, self.beta, -self.beta if self.centred else 0)
+        nudge = self.beta * (sign if self.centred else jnp.maximum(sign, 0))
         return relax(params, z, *x, nudge, self.dt, self.activation)
 
     def grad(self, params: Params, z: States, x: tuple[Array, Array], sign: Array) -> Params:
@@ -160,14 +172,18 @@ class EquilibriumPropagation(eqx.Module):
         return jax.vmap(one)(inputs)
 
 
+class Predicts(Protocol):
+    def predict(self, params: Any, inputs: Array) -> Array: ...  # (rows, outputs)
+
+
 class Accuracy(eqx.Module):
     """Share of rows whose label is the most active output unit of the free network: a metric for
-    `train`.
+    `train`, for every method that predicts.
     """
 
-    method: EquilibriumPropagation
+    method: Predicts
     inputs: Array = eqx.field(converter=matrix)
     labels: Array = eqx.field(converter=jnp.asarray)
 
-    def __call__(self, params: Params) -> Array:
+    def __call__(self, params: Any) -> Array:
         return (self.method.predict(params, self.inputs).argmax(1) == self.labels).mean()

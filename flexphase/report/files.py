@@ -1,4 +1,4 @@
-"""The files of a figure: pictures (PNG, SVG, PDF), what is drawn (CSV), what was recorded (netCDF)."""
+"""The files of a figure: pictures (PNG, SVG, PDF), data drawn (CSV), data recorded (netCDF)."""
 
 import json
 from io import BytesIO

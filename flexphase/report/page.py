@@ -1,4 +1,8 @@
-"""All figures of a run as one HTML page that needs no network and no other file."""
+"""All figures of a run as one HTML page that needs no network and no other file.
+
+What was found comes first: every claim with its verdict. Then each figure once: its panels as
+charts that can be zoomed, or, without JavaScript and on paper, its picture.
+"""
 
 import base64
 import json
@@ -10,21 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .findings import VERDICTS, Findings
+from .files import DARK, LIGHT, picture
+from .findings import VERDICTS, Claim, Findings
 from .panels import Panel
+from .vendor import uplot_script, uplot_style
 
 KINDS = {"CSV": "text/csv", "netCDF": "application/x-netcdf"}
-HOW = (
-    "Drag a box to zoom, double-click to go back; click a name to hide its curve. "
-    "After a click on the curves the wheel zooms."
-)
-TOOLS = (
-    ("in", "zoom in", ""),
-    ("out", "zoom out", ""),
-    ("reset", "reset", ""),
-    ("x", "log x", ' aria-pressed="false"'),
-    ("y", "log y", ' aria-pressed="false"'),
-)
+HOW = "Drag to zoom, double-click to go back; press a name to hide its curve."
+TOOLS = {"in": "zoom in", "out": "zoom out", "reset": "reset", "x": "log x", "y": "log y"}
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
@@ -53,18 +50,13 @@ def numbers(values: Any) -> Any:
     return [float(f"{v:.6g}") if np.isfinite(v) else None for v in np.asarray(values, float)]
 
 
-def curves(findings: Findings) -> list[Panel]:
-    """The panels that the page's script draws; pictures are in the figure alone."""
-    return [panel for panel in findings.panels if panel.samples is None]
-
-
 def panel_json(panel: Panel) -> dict[str, Any]:
-    """A panel as the page's script reads it."""
+    """A panel as the page's script reads it; samples are pictures, which it does not draw."""
     series = [
         s._asdict() | {"x": numbers(s.x), "y": numbers(s.y), "sd": numbers(s.sd)}
         for s in panel.series
     ]
-    return panel._asdict() | {"series": series, "shade": list(panel.shade)}
+    return panel._asdict() | {"series": series, "shade": list(panel.shade), "samples": None}
 
 
 def embedded(value: Any) -> str:
@@ -72,72 +64,105 @@ def embedded(value: Any) -> str:
     return json.dumps(value).replace("<", "\\u003c")
 
 
-def claims_table(findings: Findings) -> str:
-    """The claims as an HTML table."""
+def counted(claims: Sequence[Claim]) -> str:
+    """How many claims have which verdict."""
+    verdicts = [claim.verdict for claim in claims]
+    return ", ".join(
+        f'<span class="{v}">{verdicts.count(v)} {v}</span>' for v in VERDICTS if v in verdicts
+    )
+
+
+def claims_of(entry: Entry) -> str:
+    """The claims of a figure, as rows of the table of what was found."""
+    claims = entry.findings.claims
     rows = "".join(
         f"<tr><td>{escape(c.words)}</td><td>{escape(c.measured)}</td>"
         f'<td class="verdict {c.verdict}">{c.verdict}</td>'
         f'<td class="test">{escape(c.test)}</td></tr>'
-        for c in findings.claims
+        for c in claims
     )
-    head = "<tr><th>The paper says<th>We measured<th>Verdict<th>Decided by"
-    return f'<table class="claims"><thead>{head}</thead><tbody>{rows}</tbody></table>'
+    title = f'<a href="#{entry.name}">{escape(entry.title)}</a>: {counted(claims)}'
+    return f'<tbody><tr><th colspan="4" scope="rowgroup">{title}</th></tr>{rows}</tbody>'
 
 
-def curve(i: int, j: int, title: str) -> str:
-    """Where the page's script draws panel j of figure i."""
-    tools = "".join(
-        f'<button type="button" data-do="{do}"{pressed}>{label}</button>'
-        for do, label, pressed in TOOLS
-    )
+def found(entries: Sequence[Entry]) -> str:
+    """The first section: all claims of all figures with their verdicts."""
+    every = [claim for entry in entries for claim in entry.findings.claims]
+    names = ("The paper says", "We measured", "Verdict", "Decided by")
+    columns = "".join(f'<th scope="col">{name}</th>' for name in names)
+    rows = "".join(claims_of(entry) for entry in entries if entry.findings.claims)
+    return f"""<section id="found"><h2>What was found</h2>
+<p>Claims of the paper: {counted(every)}. A fail stays a fail.</p>
+<table class="claims"><thead><tr>{columns}</tr></thead>{rows}</table></section>"""
+
+
+def image(light: bytes, dark: bytes, alt: str) -> str:
+    """A picture (SVG) that follows the colours of the screen; on paper it is light."""
+    light_uri, dark_uri = uri(light, "image/svg+xml"), uri(dark, "image/svg+xml")
+    source = f'<source media="screen and (prefers-color-scheme: dark)" srcset="{dark_uri}">'
+    return f'<picture>{source}<img src="{light_uri}" alt="{escape(alt)}"></picture>'
+
+
+def tool(do: str, panel: Panel) -> str:
+    """A button of a chart; those of log axes are switches."""
+    pressed = {"x": panel.logx, "y": panel.logy}.get(do)
+    state = "" if pressed is None else f' aria-pressed="{str(pressed).lower()}"'
+    return f'<button type="button" data-do="{do}"{state}>{TOOLS[do]}</button>'
+
+
+def chart(i: int, j: int, panel: Panel) -> str:
+    """Where the page's script draws panel j of figure i; samples are pictures anyway."""
+    if panel.samples is not None:
+        alone = Findings([panel], [], columns=1)
+        light, dark = (picture(alone, "svg", style) for style in (LIGHT, DARK))
+        return f'<figure class="pictures">{image(light, dark, panel.title)}</figure>'
+    words = f"{panel.title}: {panel.y} against {panel.x}; the numbers are in the CSV file."
     return (
-        f'<figure class="curve" data-panel="{i},{j}"><figcaption>{escape(title)}</figcaption>'
-        f'<canvas role="img" aria-label="{escape(title)}"></canvas>'
-        '<div class="readout" aria-live="off"></div>'
-        f'<div class="tools">{tools}</div><div class="legend"></div></figure>'
+        f'<figure class="curve" data-panel="{i},{j}"><figcaption>{escape(panel.title)}</figcaption>'
+        f'<div class="chart" role="img" aria-label="{escape(words)}"></div>'
+        f'<div class="axis">{escape(panel.x)}</div>'
+        '<div class="readout"></div><div class="legend"></div>'
+        f'<div class="tools">{"".join(tool(do, panel) for do in TOOLS)}</div></figure>'
     )
 
 
 def downloads(entry: Entry) -> str:
-    """Links: the data are inside the page, the pictures are files beside it."""
+    """Links: the data and the SVG are inside the page, other pictures are files beside it."""
     links = []
     for label, path in entry.files.items():
         where = uri(path.read_bytes(), KINDS[label]) if label in KINDS else path.name
-        links.append(f'<a href="{where}" download="{path.name}">{label}</a>')
+        inside = f' data-static="{entry.name}"' if label == "SVG" else ""
+        links.append(f'<a href="{where}" download="{path.name}"{inside}>{label}</a>')
     return f'<p class="downloads">Download: {"".join(links)}</p>'
 
 
 def pairs(items: dict[str, Any]) -> str:
     """Names and values as an HTML table."""
     rows = "".join(
-        f"<tr><th>{escape(str(k))}</th><td>{escape(str(v))}</td></tr>" for k, v in items.items()
+        f'<tr><th scope="row">{escape(str(k))}</th><td>{escape(str(v))}</td></tr>'
+        for k, v in items.items()
     )
     return f"<table>{rows}</table>"
 
 
 def section(i: int, entry: Entry) -> str:
-    """Figure number i of the page."""
+    """Figure number i of the page: its picture for paper, its charts for the screen."""
     findings = entry.findings
-    alt = escape(f"{entry.title}: {'; '.join(p.title for p in findings.panels)}")
-    light, dark = uri(entry.light, "image/svg+xml"), uri(entry.dark, "image/svg+xml")
-    picture = (
-        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
-        f'<img src="{light}" alt="{alt}"></picture>'
-    )
-    drawn = "".join(curve(i, j, panel.title) for j, panel in enumerate(curves(findings)))
+    alt = f"{entry.title}: {'; '.join(p.title for p in findings.panels)}"
+    charts = "".join(chart(i, j, panel) for j, panel in enumerate(findings.panels))
     return f"""<section id="{entry.name}"><h2>{escape(entry.title)}</h2>
-<div class="plot">{picture}</div>
 {"".join(f"<p>{escape(remark)}</p>" for remark in findings.remarks)}
-<h3>Claims</h3>{claims_table(findings)}
-<h3>Curves</h3><p class="faint">{HOW}</p>
-<div class="curves">{drawn}</div>
+<div class="static">{image(entry.light, entry.dark, alt)}</div>
+<div class="live" style="--columns: {findings.columns}">{charts}</div>
+<p class="faint how">{HOW}</p>
+{downloads(entry)}
 <details><summary>Settings and time</summary>{pairs(entry.settings | entry.times)}</details>
-{downloads(entry)}</section>"""
+</section>"""
 
 
 def head(title: str) -> str:
     """The head of the page. Its policy lets the page load nothing from elsewhere."""
-    style = files("flexphase.report").joinpath("style.css").read_text()
+    style = uplot_style() + files("flexphase.report").joinpath("style.css").read_text("utf-8")
     return (
         '<head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -148,17 +173,16 @@ def head(title: str) -> str:
 
 
 def page(title: str, command: str, facts: dict[str, str], entries: Sequence[Entry]) -> str:
-    """The whole page as HTML: the command and the facts of the run, then a section per figure."""
-    script = files("flexphase.report").joinpath("curves.js").read_text()
-    found = [c.verdict for e in entries for c in e.findings.claims]
-    summary = ", ".join(f'<span class="{v}">{found.count(v)} {v}</span>' for v in VERDICTS)
-    data = embedded([[panel_json(p) for p in curves(e.findings)] for e in entries])
+    """The whole page as HTML: what was found, a section per figure, and how to run it again."""
+    script = files("flexphase.report").joinpath("charts.js").read_text("utf-8")
+    links = "".join(f'<a href="#{e.name}">{escape(e.name)}</a>' for e in entries)
+    data = embedded([[panel_json(p) for p in e.findings.panels] for e in entries])
     return f"""<!doctype html><html lang="en">{head(title)}<body>
-<h1>{escape(title)}</h1><p>Claims of the paper: {summary}. A fail stays a fail.</p>
-<nav>{"".join(f'<a href="#{e.name}">{escape(e.name)}</a>' for e in entries)}</nav>
-<h3>Run it again</h3><pre>{escape(command)}</pre>
-<details open><summary>This run</summary>{pairs(facts)}</details>
+<header><h1>{escape(title)}</h1><nav aria-label="Figures">{links}</nav></header>
+<main>{found(entries)}
 {"".join(section(i, e) for i, e in enumerate(entries))}
+<section id="again"><h2>Run it again</h2><pre>{escape(command)}</pre>
+<details open><summary>This run</summary>{pairs(facts)}</details></section></main>
 <script type="application/json" id="data">{data}</script>
-<script>{script}</script></body></html>
+<script>{uplot_script()}</script><script>{script}</script></body></html>
 """

@@ -24,7 +24,7 @@ class Series(NamedTuple):
     sd: Any = None
     colour: int = 0  # in PALETTE
     line: int = 0  # in LINES
-    kind: str = "line"  # or "points" (with error bars), "steps"
+    kind: str = "line"  # or "points" (with error bars), "dots" (without a line), "steps"
     star: tuple[float, float] | None = None
     at: float | None = None  # a dotted line at this x
 
@@ -41,6 +41,7 @@ class Panel(NamedTuple):
     shade: Sequence[tuple[float, float]] = ()  # stretches of x with a grey ground
     ylim: tuple[float, float] | None = None
     samples: Any = None  # (classes, each, pixels), drawn as pictures in place of series
+    names: Sequence[str] = ()  # of x = 0, 1, 2, ..., in place of numbers
 
 
 def curve(
@@ -118,6 +119,8 @@ def panel_on(ax: Any, panel: Panel) -> None:
     ax.set_yscale("log" if panel.logy else "linear")
     if panel.ylim:
         ax.set_ylim(*panel.ylim)
+    if panel.names:
+        ax.set_xticks(range(len(panel.names)), panel.names, fontsize=7)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25)
     if ax.get_legend_handles_labels()[1]:
@@ -133,7 +136,9 @@ def series_on(ax: Any, s: Series) -> None:
         "label": s.name or None,
         "linewidth": 1.4,
     }
-    if s.kind == "points":
+    if s.kind == "dots":
+        ax.errorbar(s.x, s.y, s.sd, fmt="o", markersize=4, capsize=2.5, color=colour, label=s.name)
+    elif s.kind == "points":
         ax.errorbar(s.x, s.y, s.sd, marker="o", markersize=3.5, capsize=2.5, **style)
     elif s.kind == "steps":
         ax.step(s.x, s.y, where="post", **style)

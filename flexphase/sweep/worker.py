@@ -22,7 +22,7 @@ def listen(tasks: "queue.Queue[str]") -> None:
 
 
 def sentence(error: Exception) -> str:
-    """What a user is told of an error: ours are advice already, others are named."""
+    """An error as one sentence: ValueError and OSError are advice already, others are named."""
     advice = isinstance(error, (ValueError, OSError))
     return str(error) if advice else f"{type(error).__name__}: {error}"
 

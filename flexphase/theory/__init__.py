@@ -1,6 +1,4 @@
-"""The paper's theory as tools to point at a learner: variance, best b, phase lengths, bias, and a
-plan made from them.
-"""
+"""The paper's theory as tools for any learner: variance, best b, phase lengths, bias, a plan."""
 
 from .exact import exact_moments
 from .moments import moments

@@ -1,5 +1,4 @@
-"""Small learners as explicit Markov chains in float64, so that Theorem 1 can be computed instead of
-sampled.
+"""Small learners as explicit Markov chains in float64: Theorem 1 computed instead of sampled.
 
 A chain knows its transition matrix as a function of theta. Derivatives are complex steps, f'(x) =
 Im f(x + ih) / h: exact to rounding.
@@ -14,8 +13,8 @@ STEP = 1e-30
 
 
 class Chain(NamedTuple):
-    """States 0..n-1, a transition matrix P(theta) and the weighted gradient g_hat(z, theta) of the
-    theorem, one row a state.
+    """States 0..n-1, their transition matrix P(theta), and the theorem's weighted gradient
+    g_hat(z, theta), one row for each state.
     """
 
     theta: np.ndarray  # (d,)
@@ -24,10 +23,12 @@ class Chain(NamedTuple):
 
     @property
     def P(self) -> np.ndarray:
+        """(n, n), at theta."""
         return self.kernel(self.theta)
 
     @property
     def g(self) -> np.ndarray:
+        """(n, d), at theta."""
         return self.grad(self.theta)
 
 
@@ -37,8 +38,9 @@ def derivative(f: Callable[[np.ndarray], np.ndarray], theta: np.ndarray) -> np.n
 
 
 def spectrum(P: np.ndarray) -> np.ndarray:
-    """Moduli of the eigenvalues, largest first; refuses a chain whose limit depends on where it
-    starts, or on when one looks.
+    """Moduli of the eigenvalues, largest first.
+
+    Refuses a chain without a single equilibrium: one in parts, or a periodic one.
     """
     if not np.allclose(P.sum(1), 1) or P.min() < -1e-12:
         raise ValueError("a transition matrix has non-negative entries and rows that sum to one.")
@@ -46,9 +48,8 @@ def spectrum(P: np.ndarray) -> np.ndarray:
     if len(moduli) > 1 and moduli[1] > 1 - 1e-9:
         raise ValueError(
             "the chain is not ergodic: it falls into parts that do not reach each other, or it is "
-            "periodic, so it has no single "
-            "equilibrium and Theorem 1 does not apply; let every state reach every other (finite "
-            "weights, a lazy step)."
+            "periodic, so it has no single equilibrium and Theorem 1 does not apply; "
+            "let every state reach every other (finite weights, a lazy step)."
         )
     return moduli
 
@@ -66,20 +67,22 @@ def stationary(P: np.ndarray) -> np.ndarray:
 
 
 def binary_states(n: int) -> np.ndarray:
+    """(2^n, n): row k has the bits of k, the lowest first."""
     return ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(float)
 
 
 def bernoulli_product(field: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """prod_j p_j^s_j (1 - p_j)^(1 - s_j) with p = sigmoid(field): rows of `field` x rows of
-    `states`.
+    """prod_j p_j^s_j (1 - p_j)^(1 - s_j), p = sigmoid(field), for each row of `field` (first axis)
+    and each row s of `states` (second).
     """
     p = 1 / (1 + np.exp(-field))[:, None, :]
     return np.prod(np.where(states > 0, p, 1 - p), -1)
 
 
 def rbm(params: Any, b: float = 0.5) -> Chain:
-    """The negative phase of `methods.RBM`: v given h, then h given v; g_hat = -dE/dtheta / (1 - b).
-    State v + 2^V h.
+    """The negative phase of `methods.RBM`: v given h, then h given v.
+
+    g_hat = -dE/dtheta / (1 - b); the number of a state is v + 2^V h, both read as binary numbers.
     """
     W, a, c = (np.asarray(p, float) for p in params)
     V, H = W.shape
@@ -89,10 +92,8 @@ def rbm(params: Any, b: float = 0.5) -> Chain:
 
     def kernel(theta: np.ndarray) -> np.ndarray:
         W, a, c = theta[: V * H].reshape(V, H), theta[V * H : V * H + V], theta[V * H + V :]
-        to_v, to_h = (
-            bernoulli_product(a + hs @ W.T, vs),
-            bernoulli_product(c + vs @ W, hs),
-        )  # (h, v'), (v', h')
+        to_v = bernoulli_product(a + hs @ W.T, vs)  # (h, v')
+        to_h = bernoulli_product(c + vs @ W, hs)  # (v', h')
         P = to_v[:, :, None] * to_h  # (h, v', h'); the old v does not matter
         return np.repeat(P.transpose(0, 2, 1).reshape(2**H, -1), 2**V, 0)
 
@@ -100,16 +101,16 @@ def rbm(params: Any, b: float = 0.5) -> Chain:
 
 
 def boltzmann(params: Any, b: float = 0.5) -> Chain:
-    """The negative phase of a sequential `methods.BoltzmannMachine`: g_hat = -dE/dtheta / (1 - b).
-    State sum_i 2^i z_i.
+    """The negative phase of a sequential `methods.BoltzmannMachine`.
+
+    g_hat = -dE/dtheta / (1 - b); the number of a state is sum_i 2^i z_i.
     """
     W, bias = (np.asarray(p, float) for p in params)
     n = len(bias)
     z = binary_states(n)
     joined = ~np.eye(n, dtype=bool)
-    g = np.concatenate([(z[:, :, None] * z[:, None, :] * joined).reshape(len(z), -1), z], 1) / (
-        1 - b
-    )
+    both_on = (z[:, :, None] * z[:, None, :] * joined).reshape(len(z), -1)
+    g = np.concatenate([both_on, z], 1) / (1 - b)
     every = np.arange(2**n)
 
     def kernel(theta: np.ndarray) -> np.ndarray:
@@ -131,24 +132,22 @@ def lazy(chain: Chain, move: float) -> Chain:
         raise ValueError(
             f"a lazy chain moves with a probability above 0 and up to 1, not {move!r}."
         )
-    return chain._replace(
-        kernel=lambda theta: (1 - move) * np.eye(len(chain.g)) + move * chain.kernel(theta)
-    )
+    stay = (1 - move) * np.eye(len(chain.g))
+    return chain._replace(kernel=lambda theta: stay + move * chain.kernel(theta))
 
 
 def ring(n: int = 8, theta: float = 0.3) -> Chain:
-    """No neural network: a Metropolis walker on a ring with energies theta cos(2 pi k / n) whose
-    gradient depends on theta, g_hat = cos(2 pi k / n) (1 + theta^2).
+    """No neural network: a walker on a ring of n states with energies theta cos(2 pi k / n).
+
+    Its gradient depends on theta: g_hat = cos(2 pi k / n) (1 + theta^2).
     """
     u = np.cos(2 * np.pi * np.arange(n) / n)
     k = np.arange(n)
 
     def kernel(theta: np.ndarray) -> np.ndarray:
         P = np.zeros((n, n), theta.dtype)
-        for other in (
-            (k + 1) % n,
-            (k - 1) % n,
-        ):  # heat-bath acceptance: smooth in theta, as the theorem asks
+        for other in ((k + 1) % n, (k - 1) % n):
+            # heat-bath acceptance: smooth in theta, as the theorem asks
             P[k, other] += 0.5 / (1 + np.exp(theta[0] * (u[other] - u)))
         P[k, k] += 1 - P.sum(1)
         return P

@@ -1,5 +1,4 @@
-"""Theorems 1 and 2, measured: exponents of both parts of the bias in eta and tau, and the open
-question.
+"""Theorems 1 and 2 and the open question: exponents of both parts of the bias in eta and tau.
 
 "Exact" rows come from transition matrices and have no sampling error; their interval is that of the
 fitted line.
@@ -25,6 +24,7 @@ KINDS = {"fixed T": False, "geometric T": True}
 
 
 def bias_claims() -> Iterator[Prediction]:
+    """All rows about the bias, for fixed and for geometric lengths."""
     for walk in walks():
         for kind, geometric in KINDS.items():
             yield from exact_claims(walk, kind, geometric)
@@ -45,27 +45,24 @@ def row(
     bound: bool = False,
     note: str = "",
 ) -> Prediction:
-    """An exponent against the theory's: near it where the theorem is tight, not above it where it
-    is a bound.
-    """
+    """An exponent against the theory's: near it, or not above it where the theorem is a bound."""
     passed = fit.low < predicted + NEAR if bound else abs(fit.slope - predicted) < NEAR
-    test = (
-        f"bound: not above {predicted:g} + {NEAR}" if bound else f"within {NEAR} of {predicted:g}"
-    )
+    within = f"within {NEAR} of {predicted:g}"
     return Prediction(
-        source,
-        name,
-        what,
-        f"{'at most ' if bound else ''}{predicted:g}",
-        fit.slope,
-        (fit.high - fit.low) / 2,
-        test,
-        bool(passed),
-        note,
+        source=source,
+        learner=name,
+        statement=what,
+        predicted=f"at most {predicted:g}" if bound else f"{predicted:g}",
+        measured=fit.slope,
+        error=(fit.high - fit.low) / 2,
+        test=f"bound: not above {predicted:g} + {NEAR}" if bound else within,
+        passed=bool(passed),
+        note=note,
     )
 
 
 def norms(f: Callable[[float], np.ndarray], values: Any) -> np.ndarray:
+    """|f(v)| for each of the values."""
     return np.array([np.linalg.norm(f(v)) for v in values])
 
 
@@ -80,122 +77,97 @@ def short_phases(chain: Any) -> np.ndarray:
 
 
 def exact_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Prediction]:
+    """Theorem 1, its remark and the open question on a chain, without sampling error."""
     chain, start, name = walk.chain, walk.start, f"{walk.name}, {kind}"
+    relaxation = relaxation_time(chain.P)
+    memory = f"relaxation time {relaxation:.1f} ticks"
+
+    def transient(tau: float) -> np.ndarray:
+        return bias.transient(chain, start, tau, geometric)
+
+    def feedback(tau: float) -> np.ndarray:
+        return bias.feedback(chain, start, tau, geometric)
+
+    def along_the_remark(eta: float) -> np.ndarray:
+        tau = np.ceil(eta**-0.5)
+        return eta * transient(tau) + eta**2 * feedback(tau)
+
     taus = long_phases(chain)
-    memory = f"relaxation time {relaxation_time(chain.P):.1f} ticks"
-    part = exponent(taus, norms(lambda tau: bias.transient(chain, start, tau, geometric), taus))
-    yield row(
-        "Theorem 1", name, "exponent of the transient bias in tau (exact)", -1, part, note=memory
-    )
-    back = norms(lambda tau: bias.feedback(chain, start, tau, geometric), taus)
+    what = "exponent of the transient bias in tau (exact)"
+    yield row("Theorem 1", name, what, -1, exponent(taus, norms(transient, taus)), note=memory)
+    back = norms(feedback, taus)
     fit = exponent(taus, back)
-    yield row(
-        "Theorem 1",
-        name,
-        "exponent of the feedback bias in tau, tau above 20 relaxation times (exact)",
-        1,
-        fit,
-        True,
-        f"{memory}; the bound holds and is loose",
-    )
-    yield row(
-        "Open question",
-        name,
-        "the feedback bias is eta^2, not eta^2 tau: exponent in tau (exact)",
-        0,
-        fit,
-        note=memory,
-    )
+    what = "exponent of the feedback bias in tau, tau above 20 relaxation times (exact)"
+    loose = f"{memory}; the bound holds and is loose"
+    yield row("Theorem 1", name, what, 1, fit, bound=True, note=loose)
+    what = "the feedback bias is eta^2, not eta^2 tau: exponent in tau (exact)"
+    yield row("Open question", name, what, 0, fit, note=memory)
     limit = np.linalg.norm(bias.feedback_limit(chain, geometric))
     yield Prediction(
-        "Open question",
-        name,
-        "its coefficient at the longest tau: (E[T^2] / 2 tau^2) (d gbar/dtheta) gbar",
-        f"{limit:.4g}",
-        back[-1],
-        0.0,
-        "within 5 %",
-        bool(abs(back[-1] / limit - 1) < 0.05),
+        source="Open question",
+        learner=name,
+        statement="its coefficient at the longest tau: (E[T^2] / 2 tau^2) (d gbar/dtheta) gbar",
+        predicted=f"{limit:.4g}",
+        measured=back[-1],
+        error=0.0,
+        test="within 5 %",
+        passed=bool(abs(back[-1] / limit - 1) < 0.05),
     )
     short = short_phases(chain)
     if len(short) > 2:
-        grows = exponent(
-            short, norms(lambda tau: bias.feedback(chain, start, tau, geometric), short)
-        )
-        note = f"tau = {short[0]:g} to {short[-1]:g}: below the mixing time it does grow"
+        grows = exponent(short, norms(feedback, short))
         yield Prediction(
-            "Open question",
-            name,
-            "below the relaxation time the feedback bias grows with tau (exact)",
-            "above 0",
-            grows.slope,
-            (grows.high - grows.low) / 2,
-            "exponent above 0.5",
-            grows.slope > 0.5,
-            note,
+            source="Open question",
+            learner=name,
+            statement="below the relaxation time the feedback bias grows with tau (exact)",
+            predicted="above 0",
+            measured=grows.slope,
+            error=(grows.high - grows.low) / 2,
+            test="exponent above 0.5",
+            passed=grows.slope > 0.5,
+            note=f"tau = {short[0]:g} to {short[-1]:g}: below the mixing time it does grow",
         )
-    etas = np.array([1e-3, 2e-3, 5e-3, 1e-2]) / max(relaxation_time(chain.P), 1.0) ** 2
-    along_remark = norms(
-        lambda e: (
-            e * bias.transient(chain, start, np.ceil(e**-0.5), geometric)
-            + e**2 * bias.feedback(chain, start, np.ceil(e**-0.5), geometric)
-        ),
-        etas,
-    )
-    fit = exponent(etas, along_remark)
+    etas = np.array([1e-3, 2e-3, 5e-3, 1e-2]) / max(relaxation, 1.0) ** 2
+    fit = exponent(etas, norms(along_the_remark, etas))
     yield Prediction(
-        "Remark to Theorem 1",
-        name,
-        "exponent of the bias in eta along tau = 1/sqrt(eta) (exact)",
-        "at least 1.25",
-        fit.slope,
-        (fit.high - fit.low) / 2,
-        "above 1.25 - 0.15",
-        fit.slope > 1.25 - NEAR,
+        source="Remark to Theorem 1",
+        learner=name,
+        statement="exponent of the bias in eta along tau = 1/sqrt(eta) (exact)",
+        predicted="at least 1.25",
+        measured=fit.slope,
+        error=(fit.high - fit.low) / 2,
+        test="above 1.25 - 0.15",
+        passed=fit.slope > 1.25 - NEAR,
     )
 
 
 def simulated_claims(walk: Walk, kind: str, geometric: bool) -> Iterator[Prediction]:
-    """The method itself, learning, coupled to itself, frozen."""
+    """Theorem 1 on the method itself: learning, and coupled to itself with frozen parameters."""
     name, tau = f"{walk.name}, {kind}", int(max(32, np.ceil(10 * relaxation_time(walk.chain.P))))
     lanes = min(2**14, 2**23 // horizon(tau, geometric))
     exact = bias.feedback(walk.chain, walk.start, tau, geometric)
     size = float(np.linalg.norm(exact))
-    etas = ETAS * min(
-        1.0, float(np.linalg.norm(bias.equilibrium(walk.chain))) / size
-    )  # a feedback of at most 8 % of the update
+    # a feedback of at most 8 % of the update
+    etas = ETAS * min(1.0, float(np.linalg.norm(bias.equilibrium(walk.chain))) / size)
+    at = walk.starts(lanes)
     runs = [
-        gap(
-            walk.method,
-            walk.params,
-            walk.starts(lanes),
-            -1.0,
-            eta,
-            tau,
-            geometric=geometric,
-            seed=i,
-        )
+        gap(walk.method, walk.params, at, -1.0, eta, tau, geometric=geometric, seed=i)
         for i, eta in enumerate(etas)
     ]
     mean, error = np.array([along(run, exact) for run in runs]).T
-    yield row(
-        "Theorem 1",
-        name,
-        f"exponent of the feedback bias in eta, tau = {tau} (simulated)",
-        2,
-        exponent(etas, mean, error),
-    )
+    what = f"exponent of the feedback bias in eta, tau = {tau} (simulated)"
+    yield row("Theorem 1", name, what, 2, exponent(etas, mean, error))
     level, level_error = extrapolated(etas, mean / etas**2, error / etas**2)
     yield Prediction(
-        "Theorem 1",
-        name,
-        f"coefficient of eta^2, tau = {tau}, simulated, extrapolated to eta = 0",
-        f"{size:.4g}",
-        level,
-        level_error,
-        "|z| below 4",
-        abs(level - size) < 4 * level_error,
-        "predicted by exact perturbation",
+        source="Theorem 1",
+        learner=name,
+        statement=f"coefficient of eta^2, tau = {tau}, simulated, extrapolated to eta = 0",
+        predicted=f"{size:.4g}",
+        measured=level,
+        error=level_error,
+        test="|z| below 4",
+        passed=abs(level - size) < 4 * level_error,
+        note="predicted by exact perturbation",
     )
 
 
@@ -212,34 +184,22 @@ def theorem_2(learner: Learner, kind: str, geometric: bool) -> Iterator[Predicti
     x = learner.source.data[0][3], learner.source.data[1][3]
     at = repeated(z, tuple(map(jnp.asarray, x)), 1)
     taus = np.array([40, 80, 160, 320])
-
-    def feedback(eta: float, tau: float) -> np.ndarray:
-        return gap(learner.method, learner.params, at, -1.0, eta, float(tau), geometric=geometric)[
-            0
-        ]
-
     g = series(learner.method, learner.params, at, -1.0, 15 * taus[-1])[:, 0]
     ticks = np.arange(len(g))
-    reach = (
-        (lambda tau: (1 - 1 / tau) ** ticks)
-        if geometric
-        else (lambda tau: (ticks < tau).astype(float))
-    )
-    transient = norms(lambda tau: reach(tau) @ (g - g[-1]) / tau, taus)
-    yield row(
-        "Theorem 2", name, "exponent of the transient bias in tau", -1, exponent(taus, transient)
-    )
-    yield row(
-        "Theorem 2",
-        name,
-        "exponent of the feedback bias in eta, tau = 80",
-        2,
-        exponent(ETAS, norms(lambda e: feedback(e, 80), ETAS)),
-    )
-    yield row(
-        "Theorem 2",
-        name,
-        "exponent of the feedback bias in tau, eta = 0.02",
-        0,
-        exponent(taus, norms(lambda t: feedback(0.02, t), taus)),
-    )
+
+    def feedback(eta: float, tau: float) -> np.ndarray:
+        samples = gap(
+            learner.method, learner.params, at, -1.0, eta, float(tau), geometric=geometric
+        )
+        return samples[0]
+
+    def transient(tau: float) -> np.ndarray:
+        reached = (1 - 1 / tau) ** ticks if geometric else (ticks < tau).astype(float)
+        return reached @ (g - g[-1]) / tau
+
+    for what, predicted, values, part in (
+        ("exponent of the transient bias in tau", -1, taus, transient),
+        ("exponent of the feedback bias in eta, tau = 80", 2, ETAS, lambda e: feedback(e, 80)),
+        ("exponent of the feedback bias in tau, eta = 0.02", 0, taus, lambda t: feedback(0.02, t)),
+    ):
+        yield row("Theorem 2", name, what, predicted, exponent(values, norms(part, values)))

@@ -1,9 +1,10 @@
-"""The feedback bias of any method, by simulation: one phase learned always-on beside the same phase
-with frozen parameters.
+"""The feedback bias of any method, by simulation.
+
+One phase with always-on learning is compared with the same phase at frozen parameters.
 
 Both take the same random numbers, so most of the noise is common and the small difference, of order
 eta^2, is resolved. Tick t counts with P(T >= t), which is the mean over phase lengths T given the
-noise: geometric lengths cost no extra variance. Dynamics that are deterministic (Theorem 2) need
+noise: random lengths cost no extra variance. Dynamics that are deterministic (Theorem 2) need
 one lane and have no error at all.
 """
 
@@ -40,17 +41,26 @@ def gap(
     geometric: bool = False,
     b: float = 0.5,
     seed: int = 0,
-):
-    """(lanes, d) samples of [sum of always-on updates] - [the same with theta frozen]; their mean
-    is the feedback bias.
+    survival: np.ndarray | None = None,
+) -> np.ndarray:
+    """(lanes, d) samples of [sum of always-on updates] - [the same with theta frozen].
+
+    Their mean is the feedback bias of a phase of `sign` and (mean) length tau that begins at `at`,
+    a lane each, with weights 1/b and -1/(1-b). Phases last tau ticks, or are geometric, or have any
+    law: `survival` is P(T >= t) for t = 1, 2, ...
     """
     prob = float(probability(b))
     s = 1 / prob if sign > 0 else -1 / (1 - prob)
-    q = 1 - 1 / tau if geometric else 1.0
-    ticks = jnp.int32(horizon(tau, geometric))
+    if survival is None:
+        q = 1 - 1 / tau if geometric else 1.0
+        survival = q ** np.arange(horizon(tau, geometric))
+    ticks = len(survival)
+    lives = np.zeros(2 ** int(np.ceil(np.log2(ticks))), np.float32)  # few sizes to compile
+    lives[:ticks] = survival
     keys = jax.random.split(jax.random.key(seed), len(jax.tree.leaves(at)[0]))
-    sign_, rate, q_ = map(jnp.float32, (sign, eta / tau * s, q))
-    return np.asarray(_gap(method, params, at, keys, sign_, rate, q_, ticks), float)
+    sign_, rate = map(jnp.float32, (sign, eta / tau * s))
+    alive, n = jnp.asarray(lives), jnp.int32(ticks)
+    return np.asarray(_gap(method, params, at, keys, sign_, rate, alive, n), float)
 
 
 @eqx.filter_jit
@@ -61,7 +71,7 @@ def _gap(
     keys: Key,
     sign: Array,
     rate: Array,
-    q: Array,
+    lives: Array,
     ticks: Array,
 ) -> Array:
     frozen, unravel = ravel_pytree(params)
@@ -73,14 +83,12 @@ def _gap(
             return z, ravel_pytree(method.grad(now, z, at.x, sign))[0]
 
         def tick(t: Array, carry: tuple) -> tuple:
-            moved, z, total = (
-                # `moved` apart from theta: a small sum beside a large number would lose digits
-                carry
-            )
+            # `moved` apart from theta: a small sum beside a large number would lose digits
+            moved, z, total = carry
             z, (g, g_frozen) = jax.vmap(term, (0, 0, None))(
                 jnp.stack([moved, zero]), z, jax.random.fold_in(key, t)
             )
-            return moved + rate * g, z, total + q**t * (g - g_frozen)
+            return moved + rate * g, z, total + lives[t] * (g - g_frozen)
 
         zero = jnp.zeros_like(frozen)
         both = jax.tree.map(lambda a: jnp.stack([a, a]), at.z)

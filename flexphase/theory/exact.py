@@ -1,5 +1,6 @@
-"""The same moments by enumeration, for Boltzmann machines small enough: both phases at equilibrium
-and independent of each other.
+"""Moments by enumeration, for small Boltzmann machines.
+
+Both phases are at equilibrium and independent of each other.
 """
 
 from typing import Any
@@ -15,8 +16,9 @@ LARGEST = 20  # units that are enumerated: 2^20 states
 
 
 def exact_moments(method: Any, params: Any, data: Any) -> Moments:
-    """A, C and the means at equilibrium, for uniformly drawn rows of the data; the cross term is
-    that of independent terms.
+    """A, C and the means at equilibrium, for uniformly drawn rows of the data.
+
+    `method` is an RBM or a BoltzmannMachine. The cross term is that of independent terms.
     """
     data = np.asarray(data, float)
     if isinstance(method, RBM):
@@ -25,17 +27,15 @@ def exact_moments(method: Any, params: Any, data: Any) -> Moments:
         two = _boltzmann(method, params, data)
     else:
         raise ValueError(
-            f"only Boltzmann machines are enumerated, not {type(method).__name__}; measure with "
-            "moments(run, params)."
+            f"only Boltzmann machines are enumerated, not {type(method).__name__}; "
+            "measure with moments(run, params)."
         )
     (A, plus), (C, minus) = two
     return given(float(A - plus @ plus), float(C - minus @ minus), plus, minus)
 
 
 def _rbm(method: RBM, params: Any, data: np.ndarray) -> list[tuple[float, np.ndarray]]:
-    """(E|g|^2, E g) of both phases: visible states are enumerated, hidden units are independent
-    given them.
-    """
+    """(E|g|^2, E g) of both phases; hidden units are independent given the visible ones."""
     _small(method.visible, "visible units")
     W, a, c = (np.asarray(p, float) for p in params)
     v = binary_states(method.visible)
@@ -43,12 +43,10 @@ def _rbm(method: RBM, params: Any, data: np.ndarray) -> list[tuple[float, np.nda
 
     def phase(v: np.ndarray, weight: np.ndarray) -> tuple[float, np.ndarray]:
         h, on = 1 / (1 + np.exp(-(c + v @ W))), v.sum(1)
-        square = weight @ (
-            on * h.sum(1) + method.visible_bias * on + h.sum(1)
-        )  # v and h are 0 or 1: squares are themselves
-        return square, -np.concatenate(
-            [(v.T * weight @ h).ravel(), weight @ v * method.visible_bias, weight @ h]
-        )
+        # v and h are 0 or 1: squares are themselves
+        square = weight @ (on * h.sum(1) + method.visible_bias * on + h.sum(1))
+        parts = [(v.T * weight @ h).ravel(), weight @ v * method.visible_bias, weight @ h]
+        return square, -np.concatenate(parts)
 
     return [phase(data, np.full(len(data), 1 / len(data))), phase(v, _normalised(log_p))]
 
@@ -56,6 +54,7 @@ def _rbm(method: RBM, params: Any, data: np.ndarray) -> list[tuple[float, np.nda
 def _boltzmann(
     method: BoltzmannMachine, params: Any, data: np.ndarray
 ) -> list[tuple[float, np.ndarray]]:
+    """(E|g|^2, E g) of both phases, over all states."""
     _small(method.n, "units")
     W, bias = (np.asarray(p, float) for p in params)
     z, mask = binary_states(method.n), np.asarray(method.mask, float)
@@ -83,6 +82,6 @@ def _normalised(log_p: np.ndarray) -> np.ndarray:
 def _small(n: int, what: str) -> None:
     if n > LARGEST:
         raise ValueError(
-            f"{n} {what} are too many to enumerate (at most {LARGEST}); measure with moments(run, "
-            "params)."
+            f"{n} {what} are too many to enumerate (at most {LARGEST}); "
+            "measure with moments(run, params)."
         )

@@ -7,6 +7,8 @@ from scipy.stats import t as student
 
 
 class Exponent(NamedTuple):
+    """A fitted slope with its interval."""
+
     slope: float
     low: float  # 95 % confidence interval
     high: float
@@ -16,8 +18,10 @@ class Exponent(NamedTuple):
 
 
 def exponent(x: Any, y: Any, se: Any = 0.0) -> Exponent:
-    """Least squares of log|y| on log x. The interval takes the larger of the stated errors and the
-    scatter about the line, so that curvature, which is what a wrong exponent looks like, widens it.
+    """Least squares of log|y| on log x; `se` are standard errors of y, if it has any.
+
+    The interval takes the larger of the stated errors and the scatter about the line, so that
+    curvature, which is what a wrong exponent looks like, widens it.
     """
     x, y = np.log(np.asarray(x, float)), np.asarray(y, float)
     if len(x) < 3 or np.any(y == 0) or not np.all(np.isfinite(y)):

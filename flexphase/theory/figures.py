@@ -1,6 +1,4 @@
-"""Figures of the theory: each takes numbers and returns matplotlib axes (an array of them where
-there are several panels).
-"""
+"""Figures of the theory: each function draws on the matplotlib axes that it is given."""
 
 from typing import Any
 
@@ -24,14 +22,15 @@ MARKS = "osD^v"
 
 
 def panels(count: int) -> Any:
-    return Figure(figsize=(4.6 * count, 3.6), layout="constrained").subplots(
-        1, count, squeeze=False
-    )[0]
+    """An array of axes side by side, in a new figure."""
+    figure = Figure(figsize=(4.6 * count, 3.6), layout="constrained")
+    return figure.subplots(1, count, squeeze=False)[0]
 
 
 def fig_3b(ax: Any) -> None:
-    """Fig. 3B: Tr cov of eq. 2 (blue) and of eq. 1 (grey) against b, for Tr cov(g+) = 0.5, zero
-    means and several Tr cov(g-).
+    """Fig. 3B: Tr cov of eq. 2 (blue) and of eq. 1 (grey) against b.
+
+    Tr cov(g+) = 0.5, zero means, several Tr cov(g-).
     """
     for minus, line in zip(MINUS, LINES, strict=True):
         m = given(0.5, minus)
@@ -51,29 +50,19 @@ def fig_3b(ax: Any) -> None:
 
 
 def measured_traces(ax: Any, curves: dict[str, Any]) -> None:
-    """Traces that learners show (points with two standard errors), against those that their moments
-    predict (lines).
+    """Traces of learners (points with two standard errors) against those that their moments predict
+    (lines).
 
-    A curve is (moments, values of b, traces, errors, trace of eq. 1); all are divided by the trace
-    at b*.
+    A curve is (moments, values of b, traces, errors, trace of eq. 1), under the learner's name; all
+    are divided by the trace at b*.
     """
-    for (name, (m, b, trace, error, two)), colour, mark, line in zip(
-        curves.items(), PALETTE, MARKS, LINES, strict=False
-    ):
-        unit = float(least_trace(m))
-        ax.plot(
-            B, trace_isd(m, B) / unit, line, color=colour, label=f"{name}: b* = {best_b(m):.2f}"
-        )
-        ax.errorbar(
-            b,
-            trace / unit,
-            2 * error / unit,
-            fmt=mark,
-            color=colour,
-            markersize=5,
-            capsize=2,
-            fillstyle="none",
-        )
+    styles = zip(PALETTE, MARKS, LINES, strict=False)
+    for (name, curve), (colour, mark, line) in zip(curves.items(), styles, strict=False):
+        m, b, trace, error, two = curve
+        unit, label = float(least_trace(m)), f"{name}: b* = {best_b(m):.2f}"
+        ax.plot(B, trace_isd(m, B) / unit, line, color=colour, label=label)
+        style = {"fmt": mark, "color": colour, "markersize": 5, "fillstyle": "none"}
+        ax.errorbar(b, trace / unit, 2 * error / unit, capsize=2, **style)
         ax.plot([0.02, 0.98], [two / unit] * 2, color=colour, linestyle=":", linewidth=1)
     ax.set(
         yscale="log",
@@ -87,29 +76,19 @@ def measured_traces(ax: Any, curves: dict[str, Any]) -> None:
 
 
 def length_moments(ax: Any, phases: int = 200_000) -> None:
+    """E[T^k] / tau^k of geometric lengths: exact, simulated and as printed."""
     tau = np.geomspace(1, 200, 100)
     for k, line in zip((1, 2, 3), LINES, strict=False):
-        ax.plot(
-            tau, lengths.moment(k, tau) / tau**k, line, color=BLUE, label=f"E[T$^{k}$] / τ$^{k}$"
-        )
+        label = f"E[T$^{k}$] / τ$^{k}$"
+        ax.plot(tau, lengths.moment(k, tau) / tau**k, line, color=BLUE, label=label)
     some = np.array([1.5, 5, 20, 100])
-    drawn = [
-        np.asarray(
-            tape(Phases(Alternating(), Geometric(t)), jax.random.key(0), phases).ticks, float
-        )
-        for t in some
-    ]
+    drawn = [tape(Phases(Alternating(), Geometric(t)), jax.random.key(0), phases) for t in some]
+    shares = [np.asarray(seen.ticks, float) / t for seen, t in zip(drawn, some, strict=True)]
+    style = {"fmt": "o", "color": PALETTE[1], "markersize": 4, "capsize": 2}
     for k in (1, 2, 3):
-        ax.errorbar(
-            some,
-            [np.mean(T**k) / t**k for T, t in zip(drawn, some, strict=True)],
-            [2 * np.std(T**k) / t**k / phases**0.5 for T, t in zip(drawn, some, strict=True)],
-            fmt="o",
-            color=PALETTE[1],
-            markersize=4,
-            capsize=2,
-            label="simulated" if k == 1 else None,
-        )
+        mean = [np.mean(share**k) for share in shares]
+        error = [2 * np.std(share**k) / phases**0.5 for share in shares]
+        ax.errorbar(some, mean, error, label="simulated" if k == 1 else None, **style)
     printed = (6 * tau**3 - 6 * tau**2 - tau) / tau**3
     ax.plot(tau, printed, color=GREY, linewidth=1, label="E[T$^3$] as printed")
     ax.set(
@@ -127,13 +106,8 @@ def short_phases(ax: Any) -> None:
     tau = np.geomspace(2, 1000, 60)
     for m, line in zip((0.25, 0.5, 0.75), LINES, strict=False):
         s = np.ceil(tau**m)
-        ax.plot(
-            tau,
-            [lengths.shorter(t, int(k)) for t, k in zip(tau, s, strict=True)],
-            line,
-            color=BLUE,
-            label=f"P(T < s), s = ⌈τ$^{{{m:g}}}$⌉",
-        )
+        chance = [lengths.shorter(t, int(k)) for t, k in zip(tau, s, strict=True)]
+        ax.plot(tau, chance, line, color=BLUE, label=f"P(T < s), s = ⌈τ$^{{{m:g}}}$⌉")
         ax.plot(tau, tau ** (m - 1), line, color=GREY, linewidth=1)
     ax.set(
         xscale="log",
@@ -146,44 +120,25 @@ def short_phases(ax: Any) -> None:
 
 
 def bias_curves(parts: Any, every: list[Walk], lanes: int = 8192) -> None:
-    """Transient and feedback bias against tau (in relaxation times), fixed lengths: exact lines,
-    simulated points.
+    """Transient (first axes) and feedback bias (second) against tau in relaxation times.
+
+    Fixed lengths; lines are exact, points are simulated in `lanes` lanes.
     """
     for walk, colour, mark in zip(every, PALETTE, MARKS, strict=False):
         memory = max(relaxation_time(walk.chain.P), 1.0)
         tau = np.unique(np.round(np.geomspace(2, 100 * memory, 14)))
         first = np.array([np.linalg.norm(bias.transient(walk.chain, walk.start, t)) for t in tau])
         second = np.array([np.linalg.norm(bias.feedback(walk.chain, walk.start, t)) for t in tau])
-        limits = (
-            np.linalg.norm(bias.transient_limit(walk.chain, walk.start)) / memory,
-            np.linalg.norm(bias.feedback_limit(walk.chain)),
-        )
-        parts[0].plot(tau / memory, first / limits[0], color=colour, label=walk.name)
-        parts[1].plot(
-            tau / memory, second / limits[1], color=colour, label=f"{walk.name} ({memory:.0f})"
-        )
+        far = np.linalg.norm(bias.transient_limit(walk.chain, walk.start)) / memory
+        limit = np.linalg.norm(bias.feedback_limit(walk.chain))
+        name = f"{walk.name} ({memory:.0f})"
+        parts[0].plot(tau / memory, first / far, color=colour, label=walk.name)
+        parts[1].plot(tau / memory, second / limit, color=colour, label=name)
         if walk.method:
-            some, eta = np.unique(np.round(np.geomspace(2, min(40 * memory, 300), 5))), 0.02
-            runs = [
-                gap(walk.method, walk.params, walk.starts(lanes), -1.0, eta, t, seed=int(t))
-                for t in some
-            ]
-            means = np.array(
-                [
-                    along(run, bias.feedback(walk.chain, walk.start, t))
-                    for run, t in zip(runs, some, strict=True)
-                ]
-            )
-            scale = eta**2 * limits[1]
-            parts[1].errorbar(
-                some / memory,
-                means[:, 0] / scale,
-                2 * means[:, 1] / scale,
-                fmt=mark,
-                color=colour,
-                markersize=4,
-                capsize=2,
-            )
+            some = np.unique(np.round(np.geomspace(2, min(40 * memory, 300), 5)))
+            mean, error = simulated_feedback(walk, some, lanes) / limit
+            style = {"fmt": mark, "color": colour, "markersize": 4, "capsize": 2}
+            parts[1].errorbar(some / memory, mean, 2 * error, **style)
     x = np.array([0.03, 0.6])
     parts[1].plot(x, 3 * x, color=GREY, linestyle="--", label="growing as τ (Theorem 1's bound)")
     parts[0].plot([1, 100], [3, 0.03], color=GREY, linestyle="--", label="falling as 1/τ")
@@ -205,3 +160,13 @@ def bias_curves(parts: Any, every: list[Walk], lanes: int = 8192) -> None:
     parts[1].legend(
         fontsize=7, frameon=False, title="in brackets: relaxation time (ticks)", title_fontsize=7
     )
+
+
+def simulated_feedback(walk: Walk, taus: np.ndarray, lanes: int, eta: float = 0.02) -> np.ndarray:
+    """(2, len(taus)): mean and standard error of feedback bias / eta^2, along the exact one."""
+    found = []
+    for tau in taus:
+        at, seed = walk.starts(lanes), int(tau)
+        samples = gap(walk.method, walk.params, at, -1.0, eta, tau, seed=seed)
+        found.append(along(samples, bias.feedback(walk.chain, walk.start, tau)))
+    return np.array(found).T / eta**2

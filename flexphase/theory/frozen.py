@@ -1,6 +1,4 @@
-"""The dynamics of a run with its parameters frozen: `tick`, and what this tick would have
-contributed.
-"""
+"""The dynamics of a run with its parameters frozen, and what each tick would have contributed."""
 
 from typing import Any, NamedTuple
 
@@ -10,12 +8,12 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from ..core import Key, Phase, Run, State, init, phase_keys, tick
+from ..core import Key, Phase, Run, State, declares, init, phase_keys, tick
 from ..estimators import TwoTerm, Weighted
 
 
 class Tick(NamedTuple):
-    """One tick seen from outside."""
+    """What a tick would have contributed."""
 
     phase: Phase
     g: Array  # the local term, flat
@@ -53,7 +51,7 @@ def learns_always(run: Run) -> bool:
 
 
 def begin(run: Run, params: Any, key: Key) -> State:
-    """A lane at a checkpoint."""
+    """A lane before its first tick, with these parameters."""
     return init(run, key)._replace(params=params)
 
 
@@ -72,23 +70,29 @@ def frozen_tick(run: Run, s: State) -> tuple[State, Tick]:
 
 
 def check_params(run: Run, params: Any) -> None:
-    """Parameters of this run's method, all finite."""
+    """Refuse parameters that do not fit this run's method, or are not finite, and graded phases."""
+    if declares(run.process, "graded"):
+        raise ValueError(
+            "the theory is for phases of sign +1 and -1, and those of "
+            f"{type(run.process).__name__} are graded; measure the same run with "
+            "Phases(Alternating(), Fixed(T))."
+        )
     like = jax.eval_shape(lambda: run.method.init(jax.random.key(0))[0])
     if jax.tree.structure(like) != jax.tree.structure(params) or any(
         a.shape != jnp.shape(b)
         for a, b in zip(jax.tree.leaves(like), jax.tree.leaves(params), strict=True)
     ):
         raise ValueError(
-            f"these parameters do not fit {type(run.method).__name__}; give the params of a run "
-            "with the same method and sizes."
+            f"these parameters do not fit {type(run.method).__name__}; "
+            "give the params of a run with the same method and sizes."
         )
     if not all(
         bool(jnp.all(jnp.isfinite(leaf)))
         for leaf in jax.tree.leaves(eqx.filter(params, eqx.is_inexact_array_like))
     ):
         raise ValueError(
-            "the parameters are not finite: this lane diverged; take an earlier checkpoint, "
-            "another seed or a smaller eta."
+            "the parameters are not finite: this lane diverged; "
+            "take an earlier checkpoint, another seed or a smaller eta."
         )
 
 
@@ -105,15 +109,15 @@ def repeated(z: Any, x: Any, lanes: int) -> Starts:
 
 
 def starts(run: Run, params: Any, sign: float, *, lanes: int = 64, seed: int = 0) -> Starts:
-    """After some phases of the run (4 to 20, about 2000 ticks) with its parameters frozen, a phase
-    of `sign` begins.
+    """Where phases of `sign` begin, `lanes` times, with the parameters frozen.
+
+    Each lane runs for some phases first (4 to 20, about 2000 ticks).
     """
     check_params(run, params)
     keys = jax.random.split(jax.random.key(seed), lanes)
     tau = float(run.process.mean_length)
-    return _starts(
-        run, params, keys, jnp.float32(sign), jnp.int32(round(min(20, max(4, 2000 // tau)) * tau))
-    )
+    settle = round(min(20, max(4, 2000 // tau)) * tau)
+    return _starts(run, params, keys, jnp.float32(sign), jnp.int32(settle))
 
 
 @eqx.filter_jit

@@ -20,29 +20,27 @@ def _stirling(k: int, j: int) -> int:
 
 
 def moment(k: int, tau: Any) -> Any:
-    """E[T^k] = sum_j S(k, j) j! tau (tau - 1)^(j-1): tau, 2 tau^2 - tau, 6 tau^3 - 6 tau^2 + tau,
-    ...
+    """E[T^k] = sum_j S(k, j) j! tau (tau - 1)^(j-1), for one tau or an array of them.
+
+    For k = 1, 2, 3: tau, 2 tau^2 - tau, 6 tau^3 - 6 tau^2 + tau.
     """
     tau = _checked(k, tau)
-    return (
-        np.ones_like(tau)
-        if k == 0
-        else sum(
-            _stirling(k, j) * factorial(j) * tau * (tau - 1) ** (j - 1) for j in range(1, k + 1)
-        )
-    )
+    if k == 0:
+        return np.ones_like(tau)
+    return sum(_stirling(k, j) * factorial(j) * tau * (tau - 1) ** (j - 1) for j in range(1, k + 1))
 
 
 def moment_given(k: int, tau: Any, s: int) -> Any:
-    """E[T^k | T >= s] = E[(T' + s - 1)^k], for the length has no memory."""
+    """E[T^k | T >= s] = E[(T' + s - 1)^k], because the length has no memory."""
     _checked(k, tau)
     shift = _start(s) - 1
     return sum(comb(k, j) * shift ** (k - j) * moment(j, tau) for j in range(k + 1))
 
 
 def shorter(tau: Any, s: int) -> Any:
-    """P(T < s) = 1 - (1 - 1/tau)^(s-1), about (s - 1) / tau; the paper's exponent s gives P(T <=
-    s).
+    """P(T < s) = 1 - (1 - 1/tau)^(s-1), about (s - 1) / tau.
+
+    The paper's exponent s gives P(T <= s).
     """
     tau, before = _checked(0, tau), _start(s) - 1
     with np.errstate(divide="ignore"):  # tau = 1: the phase always ends at its first tick

@@ -1,5 +1,6 @@
-"""How fast does a learner's gradient forget? One long phase, watched from its beginning with the
-parameters frozen.
+"""How fast does a learner's gradient forget where its phase began?
+
+One long phase is watched from its beginning with the parameters frozen.
 """
 
 from typing import Any, NamedTuple
@@ -34,9 +35,9 @@ class Mixing(NamedTuple):
 def mixing(
     run: Run, params: Any, sign: float, *, ticks: int = 1024, lanes: int = 64, seed: int = 0
 ) -> Mixing:
-    """Watch phases of `sign` with `lanes` different beginnings for `ticks` each; the second half
-    counts as equilibrium.
+    """Watch phases of `sign` with `lanes` different beginnings for `ticks` each.
 
+    The second half counts as equilibrium.
     Deviations are taken from the mean of the replicas that share a stimulus, so a chain that never
     leaves its corner is seen as slow. The transient is summed over each phase minus one that goes
     on from its end, with the same random numbers: where the two have met nothing is left, not even
@@ -51,11 +52,8 @@ def mixing(
     d = sum(leaf.size for leaf in jax.tree.leaves(params))
     signs = jax.random.rademacher(jax.random.key(7), (d,), jnp.float32)
     g, settled = _watch(run.method, params, at, keys, jnp.float32(sign), signs, ticks)
-    late = (
-        np.asarray(g)[ticks // 2 :]
-        .transpose(1, 0, 2)
-        .reshape(lanes, REPLICAS, ticks - ticks // 2, -1)
-    )
+    late = np.asarray(g)[ticks // 2 :].transpose(1, 0, 2)
+    late = late.reshape(lanes, REPLICAS, ticks - ticks // 2, -1)
     own = late.mean((1, 2), dtype=float)  # (lanes, directions)
     covariance = np.stack(
         [
@@ -64,9 +62,8 @@ def mixing(
         ]
     )
     memory = integrated(covariance.mean(0))
-    beyond = jnp.int32(
-        min(ticks, max(64, np.ceil(10 * memory)))
-    )  # after ten autocorrelation times there is only noise
+    # after ten autocorrelation times there is only noise
+    beyond = jnp.int32(min(ticks, max(64, np.ceil(10 * memory))))
     gaps = np.asarray(
         _gaps(run.method, params, at, settled, keys, jnp.float32(sign), signs, beyond), float
     )
@@ -134,15 +131,14 @@ def _gaps(
     signs: Array,
     ticks: Array,
 ) -> Array:
-    """(lanes, directions): the gradient of a young phase minus that of an old one, summed over
-    ticks.
-    """
+    """(lanes, directions): the gradient of a young phase minus that of an old one, summed."""
 
     def lane(key: Key, at: Starts, settled: Any) -> Array:
         def both(t: Array, carry: tuple) -> tuple:
-            z, (young, old) = jax.vmap(lambda z: _move(method, params, key, -1 - t, z, at.x, sign))(
-                carry[0]
-            )
+            def move(z: Any) -> tuple[Any, Array]:
+                return _move(method, params, key, -1 - t, z, at.x, sign)
+
+            z, (young, old) = jax.vmap(move)(carry[0])
             return z, carry[1] + young - old
 
         pair = jax.tree.map(lambda a, b: jnp.stack([a, b]), at.z, settled)
@@ -152,8 +148,9 @@ def _gaps(
 
 
 def square(v: np.ndarray) -> float:
-    """|E v|^2 from independent rows v: products of different rows only, so that noise adds nothing
-    to it on average.
+    """|E v|^2 from independent rows v.
+
+    Products of different rows only, so that noise adds nothing to it on average.
     """
     return float((v.sum(0) @ v.sum(0) - (v * v).sum()) / (len(v) * (len(v) - 1)))
 
@@ -173,15 +170,15 @@ def autocovariance(x: np.ndarray) -> np.ndarray:
     n = len(x)
     power = (np.abs(np.fft.rfft(x, 2 * n, axis=0)) ** 2).sum(1)
     covariance = np.fft.irfft(power)[:n] / np.arange(n, 0, -1)
-    still = covariance[0] <= 1e-12 * (
-        1 + np.abs(x).max() ** 2
-    )  # nothing moves: deterministic dynamics at their fixed point
+    # nothing moves: deterministic dynamics at their fixed point
+    still = covariance[0] <= 1e-12 * (1 + np.abs(x).max() ** 2)
     return np.zeros(n) if still else covariance
 
 
 def integrated(covariance: np.ndarray) -> float:
-    """The autocorrelation time, 1 + 2 sum_k rho_k; the sum stops at five times its own value
-    (Sokal).
+    """The autocorrelation time, 1 + 2 sum_k rho_k, from the covariance at each lag k.
+
+    The sum stops at five times its own value (Sokal).
     """
     if covariance[0] == 0:
         return 1.0

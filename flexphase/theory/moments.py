@@ -9,13 +9,14 @@ import numpy as np
 from jax import Array
 
 from ..core import Key, Run, State, where
-from .frozen import begin, check_params, frozen_tick
+from .frozen import Tick, begin, check_params, frozen_tick
 from .variance import Moments, checked
 
 
 class Sums(NamedTuple):
-    """Running sums of one lane (JAX arrays while they run, NumPy's afterwards); index 0 is the
-    positive phase, 1 the negative one.
+    """Running sums of one lane; index 0 is the positive phase, 1 the negative one.
+
+    JAX arrays while they run, NumPy's afterwards.
     """
 
     term: Any  # (d,) what the present phase has contributed so far
@@ -29,8 +30,7 @@ class Sums(NamedTuple):
 
 
 def moments(run: Run, params: Any, *, phases: int = 400, lanes: int = 32, seed: int = 0) -> Moments:
-    """Moments of what one phase contributes, before its importance weight, with the parameters
-    frozen at `params`.
+    """Moments of what one phase contributes, before its importance weight, at frozen `params`.
 
     For the two-term rule and ISD that is g at the end of the phase, for always-on learning its
     average over the phase. The run's own phases are used; a negative phase that follows a positive
@@ -75,9 +75,8 @@ def _sums(run: Run, params: Any, keys: Key, settle: Array, ticks: Array) -> Sums
     def one(t: Array, carry: tuple[State, Sums]) -> tuple[State, Sums]:
         s, tick = frozen_tick(run, carry[0])
         fresh = zero._replace(term=carry[1].term, before=carry[1].before, follows=carry[1].follows)
-        return s, add(
-            where(t == settle, fresh, carry[1]), tick
-        )  # one loop, not two: half the code to compile
+        # one loop for both parts, not two: half the code to compile
+        return s, add(where(t == settle, fresh, carry[1]), tick)
 
     def lane(key: Key) -> Sums:
         return jax.lax.fori_loop(0, settle + ticks, one, (begin(run, params, key), zero))[1]
@@ -85,15 +84,16 @@ def _sums(run: Run, params: Any, keys: Key, settle: Array, ticks: Array) -> Sums
     return jax.vmap(lane)(keys)
 
 
-def add(sums: Sums, tick: Any) -> Sums:
-    """One tick more. A phase is booked at its last tick."""
-    term, last = sums.term + tick.share * tick.g, tick.phase.last
-    which = jnp.where(tick.phase.sign > 0, jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])) * last
-    paired = last & (tick.phase.sign < 0) & sums.follows
+def add(sums: Sums, tick: Tick) -> Sums:
+    """The sums with one tick more. A phase is added at its last tick, unless its sign is 0."""
+    sign, last = tick.phase.sign, tick.phase.last & (tick.phase.sign != 0)
+    term = sums.term + tick.share * tick.g
+    which = jnp.where(sign > 0, jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])) * last
+    paired = last & (sign < 0) & sums.follows
     return Sums(
         term=jnp.where(last, 0, term),
         before=jnp.where(last, term, sums.before),
-        follows=jnp.where(last, tick.phase.sign > 0, sums.follows),
+        follows=jnp.where(last, sign > 0, sums.follows),
         first=sums.first + jnp.outer(which, term),
         second=sums.second + which * (term @ term),
         phases=sums.phases + which,
@@ -112,12 +112,11 @@ def from_lanes(
     """
     if np.any(phases.sum(0) < 2) or pairs.sum() < 2:
         raise ValueError(
-            "too few phases of one sign were seen to measure its moments; take more phases, or b "
-            "nearer to 0.5."
+            "too few phases of one sign were seen to measure its moments; "
+            "take more phases, or b nearer to 0.5."
         )
-    keep = np.concatenate(
-        [np.ones((1, len(pairs))), 1 - np.eye(len(pairs))]
-    )  # all lanes, then all but one
+    # all lanes, then all but one
+    keep = np.concatenate([np.ones((1, len(pairs))), 1 - np.eye(len(pairs))])
 
     def apart(i: int, j: int) -> np.ndarray:
         sums, counts = first[:, i] @ first[:, j].T, np.outer(phases[:, i], phases[:, j])

@@ -8,7 +8,7 @@ import optax
 
 from .. import shown
 from ..core import Process, Run
-from ..phases import tape
+from ..phases import Stretched, tape
 from .coupling import gap
 from .frozen import learns_always, local, starts
 from .mixing import Mixing, mixing, root, square
@@ -29,19 +29,21 @@ class Memory(NamedTuple):
 
     @property
     def transient(self) -> float:
-        """|sum_t (E g_t - gbar)| over |gbar|, with two standard errors on top (noise is not
-        absence); the larger one.
+        """|sum_t (E g_t - gbar)| over |gbar|, the larger one of both phases.
+
+        Two standard errors are added: what noise hides may be there.
         """
-        return max(
-            (m.transient + 2 * (m.error.transient if m.error else 0)) / m.mean
-            if m.mean > 0
-            else 0.0
-            for m in (self.positive, self.negative)
-        )
+        return max(_relative_transient(self.positive), _relative_transient(self.negative))
 
     @property
     def slowest(self) -> float:
+        """The longer autocorrelation time, in ticks."""
         return max(self.positive.autocorrelation, self.negative.autocorrelation)
+
+
+def _relative_transient(m: Mixing) -> float:
+    error = m.error.transient if m.error else 0
+    return (m.transient + 2 * error) / m.mean if m.mean > 0 else 0.0
 
 
 class Plan(NamedTuple):
@@ -51,20 +53,15 @@ class Plan(NamedTuple):
     tau: int
     eta: float
     reasons: dict[str, str]
-    expected: dict[
-        str, float
-    ]  # biases relative to the length of one phase's update; the loss per sample
+    expected: dict[str, float]  # biases relative to one phase's update; the loss per sample
     memory: Memory
     moments: Moments  # at the advised tau
 
     def __str__(self) -> str:
         head = f"b = {self.b:.3f}, tau = {self.tau}, eta = {self.eta:.2g}"
-        rest = "expected  " + ", ".join(
-            f"{name.replace('_', ' ')} {value:.3g}" for name, value in self.expected.items()
-        )
-        return "\n".join(
-            [head, *(f"  {name:8s}{why}." for name, why in self.reasons.items()), f"  {rest}"]
-        )
+        why = [f"  {name:8s}{sentence}." for name, sentence in self.reasons.items()]
+        rest = [f"{name.replace('_', ' ')} {value:.3g}" for name, value in self.expected.items()]
+        return "\n".join([head, *why, f"  expected  {', '.join(rest)}"])
 
     def _repr_html_(self) -> str:
         values = {"b": f"{self.b:.3f}", "tau": self.tau, "eta": f"{self.eta:.2g}"}
@@ -81,7 +78,9 @@ def plan(
 
     `bias` is the share of a phase's update that its bias may have; `loss` what the noise of the
     updates may cost in the long run, in units of the loss per sample (nats for a Boltzmann
-    machine): near a quadratic minimum SGD with unbiased estimates ends eta Tr(cov) / 4 above it,
+    machine). `lanes` chains are measured side by side.
+
+    Near a quadratic minimum SGD with unbiased estimates ends eta Tr(cov) / 4 above it,
     whatever the curvature. Where the landscape is not quadratic it costs more (an example is in
     docs/theory.md): eta is a ceiling.
     """
@@ -90,14 +89,19 @@ def plan(
             raise ValueError(f"{name} must be a positive number, not {value!r}.")
     memory = watch(run, params, lanes, seed)
     tau, why_tau = advise_tau(run, memory, bias)
-    there = run._replace(process=run.process.with_length(tau))
-    m = moments(
-        there, params, phases=max(16, min(400, AFFORDED // (lanes * tau))), lanes=lanes, seed=seed
-    )
+    there = run._replace(process=of_length(run.process, tau))
+    phases = max(16, min(400, AFFORDED // (lanes * tau)))
+    m = moments(there, params, phases=phases, lanes=lanes, seed=seed)
     b, why_b = advise_b(run, m, tau)
     variance = float(trace_isd(m, b) if local(run) else trace_two_term(m))
     now, then = (feedback(r, params, memory, lanes, seed) for r in (run, there))
     eta, why_eta = advise_eta(run, variance, then, tau, loss, bias)
+    reasons = {
+        "b": why_b,
+        "tau": why_tau,
+        "eta": why_eta,
+        "regime": regime(run, now, memory.slowest),
+    }
     expected = {
         "gradient": float(np.sqrt(max(mean_square(m), 0))),
         "variance": variance,
@@ -105,19 +109,11 @@ def plan(
         "transient_bias": memory.transient / tau,
         "feedback_bias": then * eta,
     }
-    return Plan(
-        b,
-        tau,
-        eta,
-        {"b": why_b, "tau": why_tau, "eta": why_eta, "regime": regime(run, now, memory.slowest)},
-        expected,
-        memory,
-        m,
-    )
+    return Plan(b, tau, eta, reasons, expected, memory, m)
 
 
 def watch(run: Run, params: Any, lanes: int, seed: int) -> Memory:
-    """Watch long enough: fifty autocorrelation times, if that can be afforded."""
+    """Watch both phases for fifty autocorrelation times, or for LONGEST ticks."""
     ticks = 256
     while True:
         plus, minus = (
@@ -129,119 +125,107 @@ def watch(run: Run, params: Any, lanes: int, seed: int) -> Memory:
 
 
 def feedback(run: Run, params: Any, memory: Memory, lanes: int, seed: int) -> float:
-    """|feedback bias| per unit of eta, as a share of the length of one phase's update; the larger
-    of the two phases'.
-    """
-    eta, tau = float(run.optimiser.eta), max(1, round(float(run.process.mean_length)))
+    """|feedback bias| per unit of eta, as a share of one phase's update; the larger of both."""
+    eta = float(run.optimiser.eta)
     if not learns_always(run) or eta == 0:
         return 0.0
-    geometric = random_lengths(run.process)
     shares = []
     for sign, term in zip(SIGNS, memory[:2], strict=True):
         at = starts(run, params, sign, lanes=4 * lanes, seed=seed + 2)
-        samples = gap(
-            run.method, params, at, sign, eta, tau, geometric=geometric, seed=seed
-        )  # at b = 1/2: weights of 2
+        tau, lives = lengths_of(run.process, sign)
+        samples = gap(run.method, params, at, sign, eta, tau, seed=seed, survival=lives)
+        # `gap` is at b = 1/2: weights of 2
         shares.append(root(square(samples)) / (2 * eta**2 * term.mean) if term.mean > 0 else 0.0)
     return max(shares)
 
 
 def advise_b(run: Run, m: Moments, tau: int) -> tuple[float, str]:
+    """The best b for these moments, and why."""
     b = float(best_b(m))
     why = (
-        f"sqrt(A)/(sqrt(A)+sqrt(C)) = {b:.3f} +- {float(m.error(best_b)):.3f} from A = {m.A:.4g}, "
-        f"C = {m.C:.4g} at tau = {tau}"
+        f"sqrt(A)/(sqrt(A)+sqrt(C)) = {b:.3f} +- {float(m.error(best_b)):.3f} "
+        f"from A = {m.A:.4g}, C = {m.C:.4g} at tau = {tau}"
     )
     if run.process.alternates:
         return b, f"{why}; alternating phases have no b to choose: this is what ISD would take"
     here = float(run.process.b)
-    return (
-        b,
-        f"{why}; saves {float(saving(m)):.1%} of the variance at b = 0.5, "
-        f"{float(saving(m, here)):.1%} of that at the present {here:g}",
-    )
+    saved = f"saves {float(saving(m)):.1%} of the variance at b = 0.5"
+    return b, f"{why}; {saved}, {float(saving(m, here)):.1%} of that at the present {here:g}"
 
 
 def advise_tau(run: Run, memory: Memory, bias: float) -> tuple[int, str]:
+    """A phase length that keeps the transient bias within `bias`, and why."""
     slow, settle = memory.slowest, memory.transient
-    times = (
-        f"{memory.positive.autocorrelation:.1f} (+) and {memory.negative.autocorrelation:.1f} (-) "
-        "ticks"
-    )
-    why = f"the gradient's autocorrelation time is {times}"
+    plus, minus = memory.positive.autocorrelation, memory.negative.autocorrelation
+    why = f"the gradient's autocorrelation time is {plus:.1f} (+) and {minus:.1f} (-) ticks"
     if slow * 50 > memory.watched:
         why += f", more than {memory.watched} ticks can resolve, so take this as a lower bound"
     if learns_always(run):
         tau = int(np.ceil(max(settle / bias, slow)))
-        return (
-            tau,
-            f"{why}; the transient bias is at most {settle:.3g}/tau of an update, so tau = {tau} "
-            f"keeps it within {bias:.0%}",
-        )
+        most = f"the transient bias is at most {settle:.3g}/tau of an update"
+        return tau, f"{why}; {most}, so tau = {tau} keeps it within {bias:.0%}"
     tau = max(1, int(np.ceil(slow * np.log(1 / bias)))) if slow > 1 or settle > 0 else 1
-    return (
-        tau,
-        f"{why}; after log(1/{bias:g}) of these times the last state has forgotten the first to "
-        f"about {bias:.0%}",
-    )
+    forgotten = f"the last state has forgotten the first to about {bias:.0%}"
+    return tau, f"{why}; after log(1/{bias:g}) of these times {forgotten}"
 
 
 def advise_eta(
     run: Run, variance: float, feedback: float, tau: int, loss: float, bias: float
 ) -> tuple[float, str]:
-    limits = {
-        f"noise, Tr cov = {variance:.4g}, costs at least eta Tr/4 = {loss:g} in loss at this eta": 4
-        * loss
-        / variance
-        if variance > 0
-        else np.inf
-    }
+    """The largest eta within `loss` and `bias`, and which of the two limits it."""
+    noise = f"noise, Tr cov = {variance:.4g}, costs at least eta Tr/4 = {loss:g} in loss"
+    moving = f"the feedback bias, {feedback:.3g} eta of an update, reaches {bias:.0%}"
+    limits = {f"{noise} at this eta": 4 * loss / variance if variance > 0 else np.inf}
     if learns_always(run):
-        limits[
-            f"the feedback bias, {feedback:.3g} eta of an update, reaches {bias:.0%} at this eta"
-        ] = bias / feedback if feedback > 0 else np.inf
+        limits[f"{moving} at this eta"] = bias / feedback if feedback > 0 else np.inf
     why, eta = min(limits.items(), key=lambda item: item[1])
     if not np.isfinite(eta):
-        return (
-            1 / tau**2,
-            "neither noise nor feedback was seen, so this is the remark of Theorem 1, eta = "
-            f"1/tau^2 = {1 / tau**2:.2g}",
-        )
+        remark = f"the remark of Theorem 1, eta = 1/tau^2 = {1 / tau**2:.2g}"
+        return 1 / tau**2, f"neither noise nor feedback was seen, so this is {remark}"
     if run.optimiser.make is not optax.sgd:
         why += "; that is for plain SGD, an adaptive optimiser rescales it"
     return eta, f"{why}; the remark of Theorem 1, tau = 1/sqrt(eta), gives {1 / tau**2:.2g}"
 
 
 def regime(run: Run, feedback: float, mixing: float) -> str:
-    """Where the present setting lies, seen from the theorem."""
+    """Does the present setting lie where the remark of Theorem 1 asks for it?"""
     eta, tau = float(run.optimiser.eta), float(run.process.mean_length)
     if not learns_always(run):
         return (
-            "the parameters rest during a phase, so there is no feedback bias and Theorem 1 is not "
-            "needed"
+            "the parameters rest during a phase, "
+            "so there is no feedback bias and Theorem 1 is not needed"
         )
     asked = 1 / np.sqrt(eta) if eta > 0 else np.inf
     if tau <= 1.5 * asked:
         return (
-            f"tau = {tau:g} with eta = {eta:g} lies inside the regime of Theorem 1's remark, tau = "
-            f"1/sqrt(eta) = {asked:.1f}"
+            f"tau = {tau:g} with eta = {eta:g} lies inside the regime of Theorem 1's remark, "
+            f"tau = 1/sqrt(eta) = {asked:.1f}"
         )
-    grows = (
-        "and has stopped growing with tau"
-        if tau > mixing
-        else "and still grows with tau, up to the mixing time"
-    )
+    grown = "has stopped growing with tau"
+    growing = "still grows with tau, up to the mixing time"
     return (
-        f"tau = {tau:g} lies outside the regime of Theorem 1's remark, which asks tau = "
-        f"1/sqrt(eta) = {asked:.1f} for eta = {eta:g}: "
+        f"tau = {tau:g} lies outside the regime of Theorem 1's remark, "
+        f"which asks tau = 1/sqrt(eta) = {asked:.1f} for eta = {eta:g}: "
         f"its bound eta^2 tau is {eta * tau:.2g} eta; the feedback measured there is "
-        f"{feedback * eta:.2%} of an update, "
-        f"{grows}"
+        f"{feedback * eta:.2%} of an update, and {grown if tau > mixing else growing}"
     )
 
 
-def random_lengths(process: Process) -> bool:
-    """Do the negative phases of this process differ in length? Seen on 1,000 phases of its own."""
-    phases = tape(process, jax.random.key(0), 1000)
-    ticks = np.asarray(phases.ticks)[np.asarray(phases.sign) < 0]
-    return len(ticks) > 0 and bool(np.any(ticks != ticks[0]))
+def of_length(process: Process, tau: int) -> Process:
+    """The same process with phases of mean length tau; one that does not know how is stretched."""
+    own: Any = getattr(process, "with_length", None)
+    return own(tau) if callable(own) else Stretched(process, tau)  # type: ignore
+
+
+def lengths_of(process: Process, sign: float) -> tuple[float, np.ndarray]:
+    """The mean length tau of phases of this sign, and P(T >= t) for t = 1, 2, ..., at most LONGEST
+    ticks, as 4096 phases of the process show it.
+    """
+    phases = tape(process, jax.random.key(0), 4096)
+    own = np.asarray(phases.sign) * sign > 0
+    if not own.any():
+        raise ValueError("the process shows no phase of one sign in 4096 phases; choose another b.")
+    ticks = np.sort(np.asarray(phases.ticks)[own])
+    t = np.arange(1, min(int(ticks[-1]), LONGEST) + 1)
+    lives = 1 - np.searchsorted(ticks, t) / len(ticks)
+    return float(np.asarray(phases.length)[own].mean()), lives

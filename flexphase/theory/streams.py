@@ -1,7 +1,7 @@
-"""Eqs. 1 and 2 as they happen: the stream of estimates that a run produces with its parameters
-frozen, random selection included.
+"""Eqs. 1 and 2 as they happen: the estimates that a run produces with its parameters frozen.
 
-`moments` predicts what their mean and variance should be; this measures what they are.
+Random selection is included. `moments` predicts what their mean and variance should be; this
+measures what they are.
 """
 
 from typing import Any, NamedTuple
@@ -33,8 +33,9 @@ class Stream(NamedTuple):
 
 
 def stream(run: Run, params: Any, *, phases: int = 500, lanes: int = 512, seed: int = 0) -> Stream:
-    """The estimates of `phases` phases in each lane. ISD makes one a phase, the two-term rule one a
-    pair.
+    """The estimates of `phases` phases in each lane, at frozen `params`.
+
+    ISD makes one estimate per phase, the two-term rule one per pair.
     """
     sums = lane_sums(run, params, phases=phases, lanes=lanes, seed=seed)
     n = sums.phases.sum(1)
@@ -49,15 +50,13 @@ def stream(run: Run, params: Any, *, phases: int = 500, lanes: int = 512, seed: 
 
 
 def deviation(a: np.ndarray, b: np.ndarray, directions: int = 8) -> float:
-    """Largest |z| of the difference of two sets of lanes' mean vectors, along fixed random
-    directions (every axis, if there are few).
+    """Largest |z| of the difference of two sets of lanes' mean vectors, (lanes, d) each.
+
+    Seen along fixed random directions, or along every axis if there are few.
     """
     d = a.shape[1]
-    look = (
-        np.eye(d)
-        if d <= directions
-        else np.asarray(jax.random.normal(jax.random.key(11), (directions, d), jnp.float32), float)
-    )
+    random = jax.random.normal(jax.random.key(11), (directions, d), jnp.float32)
+    look = np.eye(d) if d <= directions else np.asarray(random, float)
     a, b = a @ look.T, b @ look.T
     error = np.sqrt(a.var(0, ddof=1) / len(a) + b.var(0, ddof=1) / len(b))
     gap = np.abs(a.mean(0) - b.mean(0))
@@ -67,10 +66,8 @@ def deviation(a: np.ndarray, b: np.ndarray, directions: int = 8) -> float:
 def fitted_b(b: np.ndarray, trace: np.ndarray, error: np.ndarray) -> tuple[float, float]:
     """b* and its error from simulated traces alone: fit Tr = A/b + C/(1-b) - M to them."""
     columns = np.stack([1 / b, 1 / (1 - b), -np.ones_like(b)], 1) / error[:, None]
-    (A, C, _), covariance = (
-        np.linalg.lstsq(columns, trace / error, rcond=None)[0],
-        np.linalg.inv(columns.T @ columns),
-    )
+    A, C, _ = np.linalg.lstsq(columns, trace / error, rcond=None)[0]
+    covariance = np.linalg.inv(columns.T @ columns)
     rA, rC = np.sqrt(A), np.sqrt(C)
     slope = np.array([rC / rA, -rA / rC]) / (2 * (rA + rC) ** 2)
     return float(rA / (rA + rC)), float(np.sqrt(slope @ covariance[:2, :2] @ slope))

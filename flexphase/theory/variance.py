@@ -1,10 +1,9 @@
-"""Variance of the two estimators (appendix proposition, Lemmas 1 and 2), through second moments
-only.
+"""Variance of the two estimators (appendix proposition, Lemmas 1 and 2), from second moments.
 
 With A = E|g+|^2, C = E|g-|^2 and the means mu+ and mu-, traces of the covariances are
     eq. 1    A + C - 2 E[g+ . g-] - |mu+ - mu-|^2
     eq. 2    A / b + C / (1 - b)  - |mu+ - mu-|^2
-so six numbers serve parameters of any size and no covariance matrix is ever formed.
+so six numbers are enough for parameters of any size, and no covariance matrix is ever formed.
 """
 
 from collections.abc import Callable
@@ -16,8 +15,9 @@ from ..checks import probability
 
 
 class Moments(NamedTuple):
-    """Second moments of the two terms. `replicas` (leave-one-out estimates, last axis) carry the
-    uncertainty of measured ones.
+    """Second moments of the two terms.
+
+    `replicas` (leave-one-out estimates along the last axis) carry the uncertainty of measured ones.
     """
 
     A: Any  # E|g+|^2
@@ -62,8 +62,8 @@ def checked(m: Moments) -> Moments:
     """Refuse moments that no pair of terms can have."""
     if not all(np.all(np.isfinite(np.asarray(v, float))) for v in m[:6]):
         raise ValueError(
-            "the moments are not finite: a gradient overflowed or a parameter diverged; take an "
-            "earlier checkpoint or a smaller eta."
+            "the moments are not finite: a gradient overflowed or a parameter diverged; "
+            "take an earlier checkpoint or a smaller eta."
         )
     if np.any(np.asarray(m.A) < 0) or np.any(np.asarray(m.C) < 0):
         raise ValueError("A = E|g+|^2 and C = E|g-|^2 are mean squares and cannot be negative.")
@@ -71,9 +71,7 @@ def checked(m: Moments) -> Moments:
 
 
 def mean_square(m: Moments) -> Any:
-    """|mu+ - mu-|^2: the squared length of the gradient that both estimators have on average
-    (Proposition 1).
-    """
+    """|mu+ - mu-|^2: the squared length of both estimators' mean (Proposition 1)."""
     return m.plus + m.minus - 2 * m.means
 
 
@@ -89,14 +87,12 @@ def trace_isd(m: Moments, b: Any) -> Any:
 
 
 def best_b(m: Moments) -> Any:
-    """b* = sqrt(A) / (sqrt(A) + sqrt(C)): the appendix's b_min, in a form that does not become 0/0
-    when A = C.
-    """
+    """b* = sqrt(A) / (sqrt(A) + sqrt(C)): the appendix's b_min, where A = C too (no 0/0)."""
     root_A, root_C = np.sqrt(checked(m).A), np.sqrt(m.C)
     if np.any(root_A + root_C == 0):
         raise ValueError(
-            "both terms are always zero, so every b is as good as any other: there is nothing to "
-            "learn here."
+            "both terms are always zero, so every b is as good as any other: "
+            "there is nothing to learn here."
         )
     return root_A / (root_A + root_C)
 
@@ -116,11 +112,10 @@ def penalty(m: Moments, b: Any) -> Any:
 
 
 def least_penalty(m: Moments) -> Any:
-    """The penalty at b*: 2 (sqrt(AC) + E[g+ . g-]), not below zero by Cauchy-Schwarz, whatever the
-    means and the dependence.
+    """The penalty at b*: 2 (sqrt(AC) + E[g+ . g-]).
 
-    Given both terms, the mean of eq. 2 is eq. 1 (Rao and Blackwell). It is zero only where g- = -c
-    g+ always, c > 0.
+    Not below zero by Cauchy-Schwarz, whatever the means and the dependence: given both terms, the
+    mean of eq. 2 is eq. 1 (Rao and Blackwell). It is zero only where always g- = -c g+, c > 0.
     """
     return 2 * (np.sqrt(checked(m).A * m.C) + m.cross)
 

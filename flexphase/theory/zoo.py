@@ -1,6 +1,4 @@
-"""Small learners on which the paper's claims are measured: one of each kind, all on Bars and
-Stripes, none needs a download.
-"""
+"""Small learners on which the claims are measured: one of each kind, on Bars and Stripes."""
 
 from typing import Any, NamedTuple
 
@@ -20,9 +18,7 @@ from .frozen import Starts, repeated
 
 
 class Learner(NamedTuple):
-    """A method at some parameters, with its stimuli and a phase length after which its states have
-    settled.
-    """
+    """A method at some parameters, its stimuli, and a phase length T in which it settles."""
 
     name: str
     method: Any
@@ -31,6 +27,7 @@ class Learner(NamedTuple):
     T: int
 
     def run(self, rule: Rule) -> Run:
+        """This learner under a rule."""
         return Run(self.method, *rule, self.source, Optimiser(0.0))
 
     def two_term(self) -> Run:
@@ -43,24 +40,17 @@ class Learner(NamedTuple):
 
 
 def learners() -> list[Learner]:
+    """An RBM, a Boltzmann machine, equilibrium propagation and Forward-Forward."""
     small, large = bars_and_stripes(2), bars_and_stripes(4)
     kind = np.repeat([0, 1], 16)  # bars, stripes
     pairs = (small, np.eye(2)[np.repeat([0, 1], 4)])
+    relaxing = EquilibriumPropagation((4, 5, 2), activation=jax.nn.sigmoid)
+    forward, contrast = ForwardForward((16, 8, 8), classes=2), LabelContrast(large, kind, classes=2)
     made = [
         ("RBM 4x3", RBM(4, 3, scale=0.7), Rows(small), 12),
         ("Boltzmann machine 4+2", BoltzmannMachine(4, 2, scale=0.7), Rows(small), 12),
-        (
-            "equilibrium propagation 4-5-2",
-            EquilibriumPropagation((4, 5, 2), activation=jax.nn.sigmoid),
-            Rows(pairs),
-            20,
-        ),
-        (
-            "Forward-Forward 16-8-8",
-            ForwardForward((16, 8, 8), classes=2),
-            LabelContrast(large, kind, classes=2),
-            1,
-        ),
+        ("equilibrium propagation 4-5-2", relaxing, Rows(pairs), 20),
+        ("Forward-Forward 16-8-8", forward, contrast, 1),
     ]
     return [
         Learner(name, method, method.init(jax.random.key(1))[0], source, T)
@@ -69,8 +59,8 @@ def learners() -> list[Learner]:
 
 
 class Walk(NamedTuple):
-    """A learner's negative phase twice: as a chain, for exact numbers, and as the method, for
-    simulation from the same state.
+    """A learner's negative phase twice: as a chain, for exact numbers, and as the method, if there
+    is one, for simulation from the same state.
     """
 
     name: str
@@ -87,8 +77,9 @@ class Walk(NamedTuple):
 
 
 def walks() -> list[Walk]:
-    """Fast and slow ones. The slow RBM has two deep minima, all off and all on; the lazy one moves
-    once in fifty ticks.
+    """Fast and slow chains.
+
+    The slow RBM has two deep minima, all off and all on; the lazy one moves once in fifty ticks.
     """
     fast, slow = RBM(2, 2, scale=1.0), RBM(2, 2)
     machine = BoltzmannMachine(2, 1, scale=1.0)

@@ -1,0 +1,85 @@
+"""flexphase train coupled: a circuit of resistors from the pixels to the classes."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .arguments import count, positive
+from .common import errors, make_run, one_hot
+from .entries import Input, MethodEntry, Task
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..core import Run
+
+
+def options(group: Any) -> None:
+    group.add_argument(
+        "--hidden",
+        type=count,
+        nargs="+",
+        default=[],
+        metavar="N",
+        help="nodes of hidden layers between pixels and classes (default: none)",
+    )
+    group.add_argument(
+        "--nudge", type=positive, default=0.5, help="share of the way to the target, at most 1"
+    )
+    group.add_argument("--volts", type=positive, default=4.0, help="of a pixel that is on")
+    group.add_argument(
+        "--apart",
+        action="store_true",
+        help="see one circuit in a phase, instead of both circuits at once",
+    )
+
+
+def above_zero(args: argparse.Namespace, run: "Run") -> "Run":
+    """The run with conductances that stop at 0."""
+    from functools import partial
+
+    import optax
+
+    from ..core import Optimiser
+    from ..methods.coupled import conductances
+
+    make = conductances
+    if args.optimiser != "sgd":
+        make = partial(conductances, descend=getattr(optax, args.optimiser))
+    return run._replace(optimiser=Optimiser(args.lr, make))
+
+
+def build(args: argparse.Namespace, data: Input) -> Task:
+    """Pixels come as voltages of both signs, and a reference of 1 volt; outputs are the classes."""
+    import numpy as np
+
+    from ..classification import Wrong
+    from ..data import Rows
+    from ..methods import ResistorNetwork, layered_edges
+    from ..methods.equilibrium_propagation import Accuracy
+
+    def sources(images: "np.ndarray") -> "np.ndarray":
+        return args.volts * np.hstack([images, -images, np.ones_like(images[:, :1]) / args.volts])
+
+    nodes = (2 * data.images.shape[1] + 1, *args.hidden, data.classes)
+    outputs = range(sum(nodes) - data.classes, sum(nodes))
+    method = ResistorNetwork(
+        layered_edges(*nodes), range(nodes[0]), outputs, args.nudge, twins=not args.apart
+    )
+    source = Rows((sources(data.images), one_hot(data)))
+    metrics = errors(data, lambda images, labels: Wrong(Accuracy(method, sources(images), labels)))
+    return Task(above_zero(args, make_run(args, method, source)), metrics)
+
+
+METHOD = MethodEntry(
+    name="coupled",
+    words="circuit of resistors by coupled learning",
+    label="coupled learning",
+    kind="ResistorNetwork",
+    data="digits",
+    rule="two-term",
+    length=4,
+    lr=0.003,
+    records=20,
+    options=options,
+    build=build,
+)

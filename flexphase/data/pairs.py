@@ -1,0 +1,50 @@
+"""ImagePairs of images that belong together, or not: stimuli for learning without labels."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..checks import matrix
+from ..core import Key
+from .sources import random_row
+
+
+class ImagePair(NamedTuple):
+    """Two images that are shown together."""
+
+    image: Array
+    context: Array
+    row: Array  # which image of the data the first one is
+
+
+class ImagePairs(eqx.Module):
+    """An image with itself in positive phases, with another one of the data in negative phases.
+
+    A positive phase draws a new image. A negative one keeps the image of the phase before when
+    `paired`, as the two terms of eq. 1 want it; otherwise it draws one of its own (eq. 2).
+    """
+
+    images: Array = eqx.field(converter=matrix)
+    paired: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        if len(self.images) < 2:
+            raise ValueError("pairs of different images need at least 2 images.")
+
+    @property
+    def stimuli(self) -> ImagePair:
+        return ImagePair(self.images, self.images, jnp.arange(len(self.images)))
+
+    def init(self, key: Key) -> ImagePair:
+        row = random_row(key, len(self.images))
+        return ImagePair(self.images[row], self.images[row], row)
+
+    def __call__(self, key: Key, sign: Array, x: ImagePair) -> ImagePair:
+        k_row, k_other = jax.random.split(key)
+        rows = len(self.images)
+        row = jnp.where((sign < 0) & self.paired, x.row, random_row(k_row, rows))
+        other = jnp.where(sign > 0, row, (row + 1 + random_row(k_other, rows - 1)) % rows)
+        return ImagePair(self.images[row], self.images[other], row)

@@ -1,0 +1,170 @@
+"""Phase processes: a selection (which sign?) times a duration (how long?)."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..checks import at_least_one
+from ..core import Key, Phase, Process, declares, phase_keys
+from .durations import Duration, Matched, stretched, whole_ticks
+from .selections import Selection
+
+
+class Memory(NamedTuple):
+    """What the parts of `Phases` remember between phases."""
+
+    selection: Any
+    positive: Any
+    negative: Any
+
+
+def needs_functions(what: str, thing: Any, *names: str) -> None:
+    """A ValueError unless the thing has these functions."""
+    if isinstance(thing, type) or not all(callable(getattr(thing, name, None)) for name in names):
+        raise ValueError(
+            f"the {what} needs the functions {' and '.join(names)}, which {thing!r} does not have; "
+            "write, say, Phases(Bernoulli(0.5), Fixed(100))."
+        )
+
+
+class Phases(eqx.Module):
+    """Selection x duration; negative phases may have a duration of their own.
+
+    `Phase.prob` is b or 1 - b, the share of phases that have this sign in the long run, and
+    `Phase.length` the mean length of phases of this sign: with these weights the updates of many
+    phases add up to eq. 1, whatever the selection remembers.
+
+    Args:
+        selection: Alternating, Bernoulli, Markov, Pairs, Homeostatic, Blocks, or your own.
+        positive: Fixed, Geometric, Gamma, LogNormal, Weibull, Empirical, Matched, or your own.
+        negative: the duration of negative phases (default: the same).
+
+    Example: `Phases(Markov(0.9, 0.8), LogNormal(100, cv=1.5), Fixed(20))`.
+    """
+
+    selection: Selection
+    positive: Duration
+    negative: Duration
+
+    def __init__(self, selection: Any, positive: Any, negative: Any = None):
+        negative = positive if negative is None else negative
+        needs_functions("selection", selection, "init", "sign")
+        for sign, duration in (("positive", positive), ("negative", negative)):
+            needs_functions(f"duration of {sign} phases", duration, "init", "next")
+        if Matched in (type(positive), type(negative)) and not eqx.tree_equal(positive, negative):
+            raise ValueError(
+                "Matched says how long phases of both signs last; give it alone: "
+                "Phases(selection, Matched(Geometric(100)))."
+            )
+        self.selection, self.positive, self.negative = selection, positive, negative
+
+    @property
+    def alternates(self) -> bool:
+        return self.selection.alternates
+
+    @property
+    def b(self) -> Array:
+        """Long-run share of positive phases."""
+        return self.selection.b
+
+    def with_length(self, tau: Any) -> "Phases":
+        """The same selection, with phases of the same kind and mean length tau."""
+        return Phases(self.selection, self.positive.with_mean(tau), self.negative.with_mean(tau))
+
+    @property
+    def mean_length(self) -> Array:
+        return self.negative.mean + self.selection.b * (
+            self.positive.mean - self.negative.mean
+        )  # exact where the two are equal
+
+    def init(self, key: Key) -> Memory | tuple[()]:
+        parts = (self.selection, self.positive, self.negative)
+        k_sign, k_length = jax.random.split(key)
+        keys = (k_sign, k_length, k_length)  # the same law for both signs has one memory
+        memory = Memory(*(part.init(k) for part, k in zip(parts, keys, strict=True)))
+        return memory if jax.tree.leaves(memory) else ()
+
+    def step(self, key: Key, n: Array, state: Memory | tuple[()]) -> tuple[Phase, Any]:
+        u_sign, u_length = jax.random.uniform(key, (2,))
+        k_length = jax.random.fold_in(key, 2)
+        selection, positive, negative = state or ((), (), ())
+        sign, selection = self.selection.sign(u_sign, n, selection)
+        plus, positive = self.positive.next(u_length, k_length, sign, positive)
+        minus, negative = self.negative.next(u_length, k_length, sign, negative)
+        b = self.selection.b
+        prob = jnp.where(sign > 0, b, 1 - b)
+        length = jnp.where(sign > 0, self.positive.mean, self.negative.mean).astype(jnp.float32)
+        ticks = jnp.where(sign > 0, plus, minus)
+        memory = Memory(selection, positive, negative) if state else ()
+        return Phase(sign, prob, length, ticks, ticks), memory
+
+
+class Stretched(eqx.Module):
+    """The phases of any process, made longer or shorter so that their mean length is tau.
+
+    Longer ones are multiplied, shorter ones shrink towards one tick; both are rounded at random,
+    so that means stay exact.
+
+    Args:
+        process: any process.
+        tau: the mean length, at least 1 tick.
+    """
+
+    process: Process
+    tau: Array = eqx.field(converter=lambda tau: at_least_one(tau, "the mean length of a phase"))
+
+    @property
+    def alternates(self) -> bool:
+        return self.process.alternates
+
+    @property
+    def graded(self) -> bool:
+        return declares(self.process, "graded")
+
+    @property
+    def rests(self) -> bool:
+        return declares(self.process, "rests")
+
+    @property
+    def b(self) -> Array:
+        return self.process.b
+
+    @property
+    def mean_length(self) -> Array:
+        return self.tau
+
+    def with_length(self, tau: Any) -> "Stretched":
+        return Stretched(self.process, tau)
+
+    def init(self, key: Key) -> Any:
+        return self.process.init(key)
+
+    def step(self, key: Key, n: Array, state: Any) -> tuple[Phase, Any]:
+        phase, state = self.process.step(key, n, state)
+        mean = self.process.mean_length
+        lasts = stretched(jnp.float32(phase.ticks), mean, self.tau)
+        ticks = whole_ticks(lasts, jax.random.uniform(jax.random.fold_in(key, 3)))
+        length = stretched(phase.length, mean, self.tau)
+        return Phase(phase.sign, phase.prob, length, ticks, ticks), state
+
+
+def tape(process: Any, key: Key, phases: int, start: Any = 0, state: Any = None) -> Phase:
+    """Unroll a process without a network: phases start, start + 1, ... as arrays, the very ones
+    `tick` would draw with this key.
+
+    Args:
+        process: any process.
+        key: of a lane, `State.key`.
+        phases: how many.
+        start: the number of the first.
+        state: of the process before it (default: a fresh one).
+    """
+    if state is None:
+        state = process.init(key)
+    n = start + jnp.arange(phases, dtype=jnp.int32)
+    if not jax.tree.leaves(state):  # no memory between phases: draw them all at once
+        return jax.vmap(lambda i: process.step(phase_keys(key, i)[0], i, state)[0])(n)
+    return jax.lax.scan(lambda s, i: process.step(phase_keys(key, i)[0], i, s)[::-1], state, n)[1]

@@ -1,0 +1,207 @@
+"""Tables of recorded phases: reading them, and turning times into ticks."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..checks import above_zero
+
+POSITIVE = ("positive", "+", "+1", "1", "plus", "wake", "data", "clamped")
+NEGATIVE = ("negative", "-", "-1", "minus", "sleep", "model", "free")
+REST = ("rest", "0", "gap", "pause", "none", "n/a", "nan", "")
+#: Names of columns that are tried where none is given, in this order.
+COLUMNS = {
+    "onset": ("onset", "start", "start_time", "begin"),
+    "duration": ("duration", "length"),
+    "offset": ("offset", "stop_time", "stop", "end", "end_time"),
+    "type": ("type", "sign", "trial_type", "stage", "state", "phase", "label", "condition"),
+}
+
+
+def read(table: Any, intervals: str = "trials") -> Any:
+    """A table with named columns, from a file or as it is."""
+    import pandas as pd
+
+    if isinstance(table, (str, Path)):
+        path = Path(table)
+        if not path.is_file():
+            raise ValueError(f"there is no table of phases at {path}.")
+        reader = READERS.get(path.suffix.lower())
+        if reader is None:
+            raise ValueError(
+                f"{path.name} cannot be read as a table of phases; the name must end in "
+                f"{', '.join(READERS)}."
+            )
+        try:
+            return reader(path, intervals)
+        except (UnicodeError, OSError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} cannot be read as a table of phases ({error}).") from None
+    if isinstance(table, Mapping):
+        return pd.DataFrame({str(name): list(column) for name, column in table.items()})
+    if not isinstance(table, pd.DataFrame):
+        raise ValueError(
+            "recorded phases come from a file, a pandas DataFrame or a dict of columns, not "
+            f"{type(table).__name__}."
+        )
+    return table
+
+
+def read_csv(path: Path, intervals: str) -> Any:
+    import pandas as pd
+
+    return pd.read_csv(path, keep_default_na=False, dtype=str)
+
+
+def read_bids(path: Path, intervals: str) -> Any:
+    """The events file of the Brain Imaging Data Structure: onset, duration and trial_type, in
+    seconds, between tabs.
+    """
+    import pandas as pd
+
+    return pd.read_csv(path, sep="\t", keep_default_na=False, dtype=str)
+
+
+def read_nwb(path: Path, intervals: str) -> Any:
+    """A table of intervals of a file of Neurodata Without Borders: start_time, stop_time and a
+    column of types, in seconds.
+    """
+    try:
+        from pynwb import NWBHDF5IO  # type: ignore[import-not-found]
+    except ImportError:
+        raise ValueError(
+            "files of Neurodata Without Borders are read by pynwb: pip install 'flexphase[nwb]'"
+        ) from None
+    with NWBHDF5IO(str(path), "r") as file:
+        content = file.read()
+        usual = {"trials": content.trials, "epochs": content.epochs}
+        tables = dict(content.intervals) | {n: t for n, t in usual.items() if t is not None}
+        if intervals not in tables:
+            known = ", ".join(tables) or "none"
+            raise ValueError(f"it has no intervals {intervals!r}; it has {known}")
+        return tables[intervals].to_dataframe()
+
+
+READERS = {".csv": read_csv, ".tsv": read_bids, ".nwb": read_nwb}
+
+
+def column(table: Any, what: str, given: str | None) -> str | None:
+    """The name of a column: the given one, or the first usual one that is there."""
+    names = [str(name) for name in table.columns]
+    if given is not None and given not in names:
+        raise ValueError(
+            f"the table has no column {given!r} for {what}; it has {', '.join(names) or 'none'}."
+        )
+    return given or next((name for name in COLUMNS[what] if name in names), None)
+
+
+def times(table: Any, name: str) -> np.ndarray:
+    """A column of finite numbers."""
+    import pandas as pd
+
+    values = np.asarray(pd.to_numeric(table[name], errors="coerce"), float)
+    if not np.isfinite(values).all():
+        raise ValueError(f"the column {name!r} must hold a finite number in every row.")
+    return values
+
+
+def words_of(words: str | Iterable[str]) -> list[str]:
+    return [str(w).strip().lower() for w in ([words] if isinstance(words, str) else words)]
+
+
+def spoken(kind: Any) -> str:
+    """A type as a word: 1.0 and 1 are the same."""
+    if isinstance(kind, (float, np.floating)) and float(kind).is_integer():
+        kind = int(kind)
+    return str(kind).strip().lower()
+
+
+def signs(kinds: Any, words: Mapping[str, str | Iterable[str]]) -> np.ndarray:
+    """+1, -1 or 0 for each word; a ValueError for words that are not known."""
+    known = dict.fromkeys(words_of(words["rest"]), 0.0)
+    known |= dict.fromkeys(words_of(words["negative"]), -1.0)
+    known |= dict.fromkeys(words_of(words["positive"]), 1.0)
+    said = [spoken(kind) for kind in kinds]
+    if unknown := sorted({word for word in said if word not in known}):
+        shown = ", ".join(map(repr, unknown[:5]))
+        raise ValueError(
+            f"the table has phases of unknown type {shown}; say what they are with positive=, "
+            "negative= or rest=, such as positive='wake'."
+        )
+    return np.array([known[word] for word in said])
+
+
+def phases_of(
+    table: Any,
+    columns: Mapping[str, str | None],
+    words: Mapping[str, str | Iterable[str]],
+    rate: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """-> sign and ticks of all phases, gaps included."""
+    if not len(table):
+        raise ValueError("the table of phases is empty; it needs a row for each phase.")
+    above_zero(rate, "the rate, in ticks per unit of time,")
+    names = {what: column(table, what, given) for what, given in columns.items()}
+    for what in ("onset", "type"):
+        if names[what] is None:
+            raise ValueError(
+                f"the table has no column that looks like the {what} of a phase; name it: "
+                f"{what}='...'. It has {', '.join(map(str, table.columns))}."
+            )
+    onset = times(table, names["onset"])  # type: ignore[arg-type]
+    offset = ends(table, names, onset)
+    order = np.argsort(onset, kind="stable")
+    onset, offset = onset[order], offset[order]
+    sign = signs(table[names["type"]], words)[order]
+    return on_the_clock(onset - onset[0], offset - onset[0], sign, rate)
+
+
+def ends(table: Any, names: Mapping[str, str | None], onset: np.ndarray) -> np.ndarray:
+    """When each phase ends, from its duration or its offset."""
+    if names["duration"] is not None:
+        duration = times(table, names["duration"])
+    elif names["offset"] is not None:
+        duration = times(table, names["offset"]) - onset
+    else:
+        raise ValueError(
+            "the table says when phases begin, not when they end; it needs a column duration or "
+            "offset."
+        )
+    if (duration < 0).any():
+        row = int(np.flatnonzero(duration < 0)[0])
+        raise ValueError(f"the phase in row {row} has a negative duration ({duration[row]:g}).")
+    return onset + duration
+
+
+def on_the_clock(
+    onset: np.ndarray, offset: np.ndarray, sign: np.ndarray, rate: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Times in ticks, gaps filled with phases of sign 0."""
+    overlap = offset[:-1] - onset[1:]
+    if (overlap * rate > 1e-3).any():
+        row = int(np.flatnonzero(overlap * rate > 1e-3)[0])
+        raise ValueError(
+            f"the phases that begin at {onset[row]:g} and {onset[row + 1]:g} overlap (times after "
+            "the first onset); a network is in one phase at a time."
+        )
+    begin, end = np.rint(onset * rate), np.rint(offset * rate)
+    if end[-1] >= 2**31:
+        raise ValueError(f"the record lasts {end[-1]:.3g} ticks, more than 2^31; lower the rate.")
+    if (end - begin < 1).any():
+        row = int(np.flatnonzero(end - begin < 1)[0])
+        raise ValueError(
+            f"at {rate:g} ticks per unit of time the phase that begins at {onset[row]:g} (after "
+            f"the first onset) lasts {(offset[row] - onset[row]) * rate:.3g} ticks, less than one; "
+            "raise the rate."
+        )
+    if not ((sign > 0).any() and (sign < 0).any()):
+        missing = "negative" if (sign > 0).any() else "positive"
+        raise ValueError(
+            f"the record has no {missing} phase, so one of the two terms would never be seen."
+        )
+    gap = np.append(begin[1:] - end[:-1], 0)
+    every_sign = np.stack([sign, np.zeros_like(sign)], 1).ravel()
+    every_ticks = np.stack([end - begin, gap], 1).ravel()
+    lasts = every_ticks >= 1
+    return every_sign[lasts], every_ticks[lasts].astype(np.int32)

@@ -1,0 +1,123 @@
+"""`flexphase study`: both studies from end to end at toy size, and what they are made of."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+import xarray as xr
+from mnist_files import raw_mnist
+
+from flexphase.cli import main
+from flexphase.core import Phase
+from flexphase.experiments import STUDIES, figure, figures_in, reproduce
+from flexphase.experiments.processes import INDEPENDENT, PROCESSES, agrees, process
+from flexphase.experiments.separation import PerSign
+from flexphase.phases import tape
+from flexphase.report.machine import PLAIN
+from flexphase.sweep.cells import chunks
+
+
+def test_the_help_is_made_from_the_descriptions(capsys):
+    assert main(["study", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert ",".join(STUDIES) in shown
+    for experiment in STUDIES.values():
+        assert experiment.title in shown
+
+
+def test_every_study_plans_its_sweeps_at_both_sizes():
+    for word in STUDIES:
+        for module in map(figure, figures_in(word)):
+            assert module.TITLE and module.PLAIN[0] in PLAIN
+        for size in ("quick", "full"):
+            plan = reproduce.configuration(word, size)
+            assert json.loads(json.dumps(plan)) == plan
+            own = reproduce.sweeps_of(word, size).values()
+            every = [c.name for sweeps in own for s in sweeps.values() for c in chunks(s)]
+            assert len(every) == len(set(every))
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_all_processes_have_the_same_share_and_mean_length(name):
+    """b = 1/2 and 100 ticks. 20,000 phases: a geometric length has the standard deviation 99.5, so
+    the mean has 0.70, and 0.995 where a negative phase copies the positive one (z below 4). Signs
+    of the Markov chain have the correlation 1/2 from one to the next, so that the share has a
+    standard error of sqrt(3 / (4 n)), the largest of all.
+    """
+    drawn = tape(process(name), jax.random.key(5), 20_000)
+    assert abs(float(drawn.ticks.mean()) - 100) < 4 * 0.995
+    assert abs(float((drawn.sign > 0).mean()) - 0.5) < 4 * (3 / (4 * 20_000)) ** 0.5
+    assert float(drawn.prob[0]) == 0.5 and float(drawn.length[0]) == 100
+
+
+def test_agreement_is_decided_by_the_stated_test():
+    """Against the mean and sd that were measured independently: the same ones agree, values two sd
+    away with the same spread do not (t = 4 for 8 and 8 seeds), and fewer phases decide nothing.
+    """
+    mean, sd = INDEPENDENT["matched"]
+    like = mean + sd * np.array([-1, -1, -1, -1, 1, 1, 1, 1]) * (7 / 8) ** 0.5
+    full, quick = ({"phases": n} for n in (100_000, 10_000))
+    assert np.std(like, ddof=1) == pytest.approx(sd)
+    assert agrees(full, "matched", like).verdict == "pass"
+    assert agrees(full, "matched", like + 2 * sd).verdict == "fail"
+    assert agrees(quick, "matched", like).verdict == "unclear"
+
+
+@pytest.mark.parametrize("weighs", [False, True])
+def test_an_adam_for_each_sign_is_two_optimisers_side_by_side(weighs):
+    """Against optax.adam itself, run once over the positive terms and once over the negative ones;
+    the steps of a sign of probability 1/4 are twice as long where they are weighted.
+    """
+    signs = [1, 1, -1, 1, -1, -1, 0, 1, -1]
+    terms = jax.random.normal(jax.random.key(0), (len(signs), 3))
+    estimator, sgd = PerSign(weighs), optax.sgd(0.1)
+    memory, theta = estimator.init(jnp.zeros(3)), jnp.zeros(3)
+    moved = {1: jnp.zeros(3), -1: jnp.zeros(3)}
+    for sign, term in zip(signs, terms, strict=True):
+        prob = jnp.float32(0.25 if sign > 0 else 0.75)
+        phase = Phase(jnp.float32(sign), prob, jnp.float32(1), jnp.int32(1), jnp.int32(1))
+        step, apply, memory = estimator.update(phase, term, memory)
+        if bool(apply):
+            change, _ = sgd.update(step, sgd.init(theta))
+            moved[sign] = jnp.add(moved[sign], change)  # type: ignore[arg-type]
+    for sign, prob in ((1, 0.25), (-1, 0.75)):
+        adam, want = optax.adam(0.1), jnp.zeros(3)
+        state = adam.init(want)
+        for mine, term in zip(signs, terms, strict=True):
+            if mine == sign:
+                change, state = adam.update(sign * term, state)
+                want = jnp.add(want, change)  # type: ignore[arg-type]
+        factor = 0.5 / prob if weighs else 1
+        np.testing.assert_allclose(moved[sign], factor * want, rtol=1e-5)
+
+
+def kept(path):
+    with xr.open_dataset(path, engine="h5netcdf") as dataset:
+        return dataset.load()
+
+
+def test_processes_from_end_to_end(monkeypatch, tmp_path, capsys):
+    toy = {"phases": 40, "seeds": 3, "kappas": [0.1, 1.0]}
+    monkeypatch.setitem(figure("processes").SIZES, "quick", toy)
+    assert main(["study", "processes", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "run" / "report.html")
+    text = (tmp_path / "run" / "report.html").read_text()
+    assert "flexphase study processes --quick --out" in text and "homeostatic" in text
+    dataset = kept(tmp_path / "run" / "processes.nc")
+    assert dataset["averaged.nll"].shape[:2] == (len(PROCESSES) + 1, 3)
+    assert len(json.loads(dataset.attrs["claims"])) == len(INDEPENDENT) + 2
+
+
+@pytest.mark.slow
+def test_separation_from_end_to_end(monkeypatch, tmp_path):
+    raw_mnist()
+    toy = {"units": 8, "updates": 201, "seeds": 2, "blocks": [1.0, 128.0], "unequal": [1.0, 2.0]}
+    toy |= {"etas": [0.003, 0.01], "records": 3, "shown": 100}
+    monkeypatch.setitem(figure("separation").SIZES, "quick", toy)
+    assert main(["study", "separation", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
+    dataset = kept(tmp_path / "run" / "separation.nc")
+    assert dataset["averaged.final.error"].shape == (14, 2)
+    assert len(json.loads(dataset.attrs["claims"])) == 7
