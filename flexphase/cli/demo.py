@@ -41,8 +41,8 @@ def run(args: argparse.Namespace) -> None:
     best = first.optimum()
     say(
         f"\nThe negative log-likelihood in nats, mean and sd of {SEEDS} seeds; an untrained "
-        f"machine has {first.untrained():.0f}, a perfect one {best:.0f}. {PHASES:,} phases of {LENGTH} "
-        f"ticks, eta {ETA}; {time.perf_counter() - began:.0f} s in all. Next: flexphase train rbm"
+        f"machine has {first.untrained():.0f}, a perfect one {best:.0f}. {PHASES:,} phases of "
+        f"{LENGTH} ticks, eta {ETA}; {time.perf_counter() - began:.0f} s in all. Next: flexphase train rbm"
     )
     return None
 

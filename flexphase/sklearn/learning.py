@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from ..averages import Slow, average_of
 from ..catalogue import RULES
 from ..catalogue.arguments import did_you_mean
-from ..core import Run
+from ..core import NONE, Run, Visits
 from ..engines import choose
 from ..lanes import lanes
 from ..log import budget
@@ -67,8 +67,8 @@ def learn(
     else:
         state = engine.start(every, jax.tree.map(lambda leaf: leaf[None], start.params))
         state = state._replace(z=jax.tree.map(lambda leaf: leaf[None], start.z))
-    moments = mean.moments(ticks) if mean else np.zeros(0, np.int64)
-    slow, done = Slow.empty(state.params), 0
+    slow = None if mean is None else Slow.empty(mean, state.params)
+    done = 0
     with display(bool(verbose), type(run.method).__name__) as bar:
 
         def report(n: int) -> None:
@@ -76,12 +76,18 @@ def learn(
             done += n
             bar(done, ticks, {})
 
-        for tick in np.union1d(moments, [ticks]).tolist():
-            state = engine.advance(every, state, tick - done, report)
-            if mean and tick in moments:
-                slow = slow.add(mean, state.params, tick)
-    params = slow.params(state.params) if mean else state.params
+        state = engine.advance(every, state, ticks, report, moments_of(slow, ticks))
+    params = state.params if slow is None else slow.params(state.params)
     return Learned(first_lane(params), first_lane(state.z))
+
+
+def moments_of(slow: Slow | None, ticks: int) -> Visits:
+    """The moments at which the parameters are added to the slow weights."""
+    if slow is None:
+        return NONE
+    at = slow.average.moments(ticks).tolist()
+    due = iter(at)
+    return Visits(tuple(at), lambda params: slow.add(params, next(due)))
 
 
 def first_lane(tree: Any) -> Any:
