@@ -8,7 +8,7 @@ from typing import Any
 from .chart import Curve, chart
 from .common import say, show, status
 
-PHASES, LENGTH, ETA, SEEDS = 40_000, 20, 0.005, 8
+PHASES, LENGTH, ETA, SEEDS = 40_000, 20, 0.01, 4
 WORDS = {
     "two-term": "both phases in turn, one update for a pair",
     "ISD": "one random phase, one update",

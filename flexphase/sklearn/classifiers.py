@@ -62,7 +62,8 @@ class PhaseClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        best = self.predict_proba(X).argmax(1)
+        return self.classes_[best]
 
     def _run(self, X: np.ndarray, labels: np.ndarray) -> Run:
         raise NotImplementedError
