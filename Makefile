@@ -6,7 +6,7 @@ OUT ?= runs/reproduce
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-slow lint reproduce readme bench sanitize wheel clean
+.PHONY: help install test test-slow lint reproduce readme bench docs sanitize wheel clean
 
 help:  ## these lines
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -39,6 +39,11 @@ readme: install  ## run the README's example; its figure goes to docs/figures
 bench: install  ## speed as ratios, with correctness beside them
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
+docs: install  ## the documentation site in docs/_build/html; a warning or a dead link is an error
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	$(BIN)/python tools/check_site.py docs/_build/html
+
 sanitize: install  ## the compiled engines under AddressSanitizer and UBSan
 	sh native/sanitize.sh
 
@@ -46,5 +51,5 @@ wheel:  ## sdist and wheel in dist/, tried in a new environment without a compil
 	PYTHON=$(PYTHON) sh tools/check_wheel.sh dist
 
 clean:  ## caches, builds and the virtual environment; never runs/
-	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist docs/_build docs/reference .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

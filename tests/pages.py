@@ -6,7 +6,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 #: A block of Python, a cell of a notebook, or what a page needs before without showing it.
 CODE = re.compile(
-    r"^(?:```python|```\{code-cell\} python)\n(?P<shown>.*?)^```$|^<!--python\n(?P<hidden>.*?)^-->$",
+    r"^```(?:python|\{code-cell\} python)\n(?P<shown>.*?)^```$"
+    r"|^<!--python\n(?P<hidden>.*?)^-->$",
     re.DOTALL | re.MULTILINE,
 )
 

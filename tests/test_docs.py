@@ -65,12 +65,3 @@ def test_links_lead_somewhere(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)
     assert [link for link in links if not (page.parent / link).exists()] == []
-
-
-def test_every_page_is_in_the_table_of_contents():
-    listed = "".join(
-        (ROOT / "docs" / f"{name}.md").read_text()
-        for name in ("index", "methods", "howto", "notebooks")
-    )
-    top = [page.stem for page in PAGES if page.parent == ROOT / "docs" and page.stem != "index"]
-    assert [name for name in top if not re.search(rf"^{name}\b", listed, re.MULTILINE)] == []

@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> None:
     say(
         f"\nThe negative log-likelihood in nats, mean and sd of {SEEDS} seeds; an untrained "
         f"machine has {first.untrained():.0f}, a perfect one {best:.0f}. {PHASES:,} phases of "
-        f"{LENGTH} ticks, eta {ETA}; {time.perf_counter() - began:.0f} s in all. Next: flexphase train rbm"
+        f"{LENGTH} ticks, eta {ETA}; {time.perf_counter() - began:.0f} s in all. "
+        "Next: flexphase train rbm"
     )
     return None
 
