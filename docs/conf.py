@@ -101,14 +101,30 @@ def reference(_: Any) -> None:
         write(HERE / "reference" / f"{name}.rst", text)
 
 
-def escape(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
-    """Docstrings are plain text with `code`: what reStructuredText would read into | * _ is not
-    meant.
+def plain_text(
+    _app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]
+) -> None:
+    """Docstrings are plain text with `code` and indented examples: what reStructuredText would
+    read into | * _ is not meant.
     """
+    inside = None  # the indent of the line that an example follows
     for i, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if line and inside is not None and indent <= inside:
+            inside = None
+        if inside is not None:
+            continue
         parts = re.split(r"(`[^`]*`)", line)
         parts[::2] = [re.sub(r"([|*]|(?<=\w)_(?=\W|$))", r"\\\1", part) for part in parts[::2]]
         lines[i] = "".join(parts)
+        example = [*lines[i + 1 : i + 3], "", ""]
+        if line.endswith(":") and not example[0] and example[1].startswith(" " * (indent + 4)):
+            lines[i], inside = lines[i] + ":", indent
+
+
+def left_out(_app: Any, _what: str, name: str, *_: Any) -> bool | None:
+    """scikit-learn's own functions, which link to its glossary."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
 
 
 def more(_app: Any, name: str, source: list[str]) -> None:
@@ -128,5 +144,6 @@ def live_page(app: Any, error: Exception | None) -> None:
 def setup(app: Any) -> None:
     app.connect("builder-inited", reference)
     app.connect("source-read", more)
-    app.connect("autodoc-process-docstring", escape, priority=400)
+    app.connect("autodoc-process-docstring", plain_text, priority=400)
+    app.connect("autodoc-skip-member", left_out)
     app.connect("build-finished", live_page)

@@ -89,17 +89,8 @@ def test_same_features_and_pseudo_likelihood_as_scikit_learns_with_the_same_weig
     np.testing.assert_allclose(machine.transform(data), theirs.transform(data), rtol=1e-6)
     sparse = csr_matrix(data)
     np.testing.assert_allclose(machine.transform(sparse), machine.transform(data), rtol=1e-12)
-    ours = clone_fitted(machine, "pseudo").score_samples(data)
-    theirs_too = [theirs.score_samples(data) for _ in range(200)]
-    # Both flip one random pixel a row: the means over many draws agree (z below 4).
-    many = [
-        clone_fitted(machine, "pseudo").set_params(random_state=i).score_samples(data)
-        for i in range(200)
-    ]
-    assert ours.shape == (32,)
-    gap = np.mean(many, 0) - np.mean(theirs_too, 0)
-    error = np.sqrt((np.var(many, 0) + np.var(theirs_too, 0)) / 200)
-    assert (np.abs(gap) <= 4 * error + 1e-9).all()
+    pseudo = clone_fitted(machine, "pseudo").score_samples(data)  # flips the same pixels
+    np.testing.assert_allclose(pseudo, theirs.score_samples(data), rtol=1e-6)
 
 
 def test_gibbs_samples_the_visible_units_given_the_hidden_ones(rbm):
@@ -127,11 +118,11 @@ def test_every_rule_learns(rule):
 
 def test_partial_fit_goes_on_where_the_last_call_ended():
     data = np.asarray(bars_and_stripes(4), np.float64)
-    machine = BernoulliRBM(8, learning_rate=0.3, random_state=0)
-    scores = [machine.partial_fit(data).score(data)]
-    for _ in range(40):
+    machine = BernoulliRBM(8, learning_rate=0.1, batch_size=1, random_state=0)
+    first = machine.partial_fit(data).score(data)
+    for _ in range(30):
         machine.partial_fit(data)
-    assert machine.score(data) > scores[0] + 0.5
+    assert machine.score(data) > first + 0.5
 
 
 def test_unknown_words_are_refused_with_the_nearest_one():

@@ -3,7 +3,8 @@
     python tools/check_site.py docs/_build/html
 
 Every href and src that stays on the site must name a file that is there, and an anchor that its
-page has. No page may load a script, a style or a picture from elsewhere: the site is read offline too.
+page has. No page may load a script, a style or a picture from elsewhere: the site is read offline
+too.
 """
 
 import sys
