@@ -69,7 +69,7 @@ def to_torch(params: Any, linear: bool = False) -> dict[str, Any]:
     Example: `torch.nn.ModuleList([torch.nn.Linear(784, 500), torch.nn.Linear(500, 500)])
     .load_state_dict(to_torch(params, linear=True))` for Forward-Forward.
     """
-    import torch
+    import torch  # type: ignore[import-not-found]
 
     def named(name: str, array: np.ndarray) -> tuple[str, np.ndarray]:
         head, dot, last = name.rpartition(".")
