@@ -73,7 +73,8 @@ def read_nwb(path: Path, intervals: str) -> Any:
         raise ValueError(
             "files of Neurodata Without Borders are read by pynwb: pip install 'flexphase[nwb]'"
         ) from None
-    with NWBHDF5IO(str(path), "r") as file:
+    opened: Any = NWBHDF5IO  # its decorators hide its arguments from type checkers
+    with opened(str(path), "r") as file:
         content = file.read()
         usual = {"trials": content.trials, "epochs": content.epochs}
         tables = dict(content.intervals) | {n: t for n, t in usual.items() if t is not None}
