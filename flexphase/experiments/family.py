@@ -226,7 +226,11 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
             learned_panel("last iterate", some, scores[False], start, scores),
             learned_panel("slow weights", some, scores[True], start, scores),
         ]
-    panels += [variance_panel(some, known) for some in (names[:half], names[half:])]
+    panels += [
+        variance_panel(some, known)
+        for some in (names[:half], names[half:])
+        if any(known[name] is not None for name in some)
+    ]
     claims = [
         works(name, rule, scores, start[name], known[name])
         for name in names
@@ -254,6 +258,8 @@ def learned_panel(
     series = []
     for i, (rule, label) in enumerate(RULES.items()):
         at = [j for j, name in enumerate(names) if rule in own[name]]
+        if not at:
+            continue
         shares = []
         for j in at:
             name = names[j]
