@@ -13,6 +13,7 @@ from .core import (
     Run,
     Source,
     State,
+    Updater,
     tick,
 )
 from .data import (
@@ -34,6 +35,10 @@ from .data import (
     two_moons,
 )
 from .estimators import Baseline, Differential, TwoTerm, Weighted, always_on, differential, two_term
+from .hardware.circuit import Circuit
+from .hardware.device import Device
+from .hardware.ledger import ledger
+from .hardware.on_device import OnDevice
 from .lanes import Grid, grid
 from .likelihood import NLL, log_z
 from .log import AtEnd, OverLanes
@@ -202,6 +207,10 @@ __all__ = [  # noqa: RUF022
     "Estimator",
     "Observer",
     "Optimiser",
+    "Updater",
+    "Device",
+    "OnDevice",
+    "Circuit",
     "Run",
     "State",
     "tick",
@@ -229,6 +238,7 @@ __all__ = [  # noqa: RUF022
     "AtEnd",
     "OverLanes",
     "Trace",
+    "ledger",
     "PhaseStatistics",
     "moments",
     "plan",

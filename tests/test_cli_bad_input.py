@@ -238,7 +238,7 @@ def test_out_that_cannot_be_written(tmp_path, capsys, monkeypatch):
 
 def test_only_a_command_that_can_go_on_advises_to(tmp_path, capsys):
     (tmp_path / "kept").touch()
-    refused(capsys, *SMALL, "--out", tmp_path, says="--resume")
+    refused(capsys, *SMALL, "--out", tmp_path, says="is not a run folder")
     refused(capsys, "theory", "lengths", "--out", tmp_path, says="choose another folder.")
 
 
@@ -251,7 +251,8 @@ def test_a_full_disk_is_one_line_and_what_was_there_stays(tmp_path, capsys, monk
 
     monkeypatch.setattr(np, "savez", full)
     refused(capsys, *words, says="No space left")
-    assert [p.name for p in (tmp_path / "run").iterdir()] == ["config.json"]
+    names = {p.name for p in (tmp_path / "run").iterdir()}
+    assert names == {".lock", "run.json", "config.json"}
     monkeypatch.setattr(np, "savez", real)
     assert main([*words, "--resume"]) == 0
 

@@ -268,9 +268,10 @@ def test_every_combination_compiled_by_itself(method, process, estimator):
     check(run)
 
     def lanes(leaf):
-        return jnp.stack([leaf] * 3) if eqx.is_array(leaf) else leaf
+        return jnp.stack([jnp.asarray(leaf)] * 3) if eqx.is_array_like(leaf) else leaf
 
-    stacked = run._replace(process=jax.tree.map(lanes, run.process), estimator=run.estimator)
+    process, estimating = (jax.tree.map(lanes, part) for part in (run.process, run.estimator))
+    stacked = run._replace(process=process, estimator=estimating)
     before, after, seen = watch(stacked, jax.random.split(jax.random.key(1), 3))
     for lane in range(3):
         examine(estimator, pick(before, lane), pick(after, lane), *pick(seen, lane))

@@ -101,7 +101,7 @@ def kept(path):
 
 
 def test_processes_from_end_to_end(monkeypatch, tmp_path, capsys):
-    toy = {"phases": 40, "seeds": 3, "kappas": [0.1, 1.0]}
+    toy = {"phases": 40, "seeds": 3, "kappas": [1.0, 5.0]}
     monkeypatch.setitem(figure("processes").SIZES, "quick", toy)
     assert main(["study", "processes", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "run" / "report.html")

@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from . import devices
 from .arguments import count, positive
 from .common import errors, make_run, one_hot
 from .entries import Input, MethodEntry, Task
@@ -45,7 +46,8 @@ def above_zero(args: argparse.Namespace, run: "Run") -> "Run":
     make = conductances
     if args.optimiser != "sgd":
         make = partial(conductances, descend=getattr(optax, args.optimiser))
-    return run._replace(optimiser=Optimiser(args.lr, make))
+    _, optimiser = devices.built(args.device, run.method, Optimiser(args.lr, make))
+    return run._replace(optimiser=optimiser)
 
 
 def build(args: argparse.Namespace, data: Input) -> Task:

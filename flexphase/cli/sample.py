@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..catalogue import METHODS
 from ..catalogue.arguments import count, seed, whole
 from .common import say, show
-from .records import Kept, load, picture_of, unused
+from .records import Kept, figure_file, load, picture_of, unused
 
 HALVES = ("top", "bottom", "left", "right")
 
@@ -137,12 +137,13 @@ def run(args: argparse.Namespace) -> None:
     import numpy as np
 
     from .. import plot
-    from ..record import replacing
+    from ..files import replacing
 
     run = load(args.run)
-    trained = rebuild(run.record, args.lane, args.averaged)
-    picture = unused(args.out or run.folder / "samples.png", args.force, named=args.out is not None)
+    named = args.out is not None
+    picture = figure_file(args.out or run.folder / "samples.png", args.force, named)
     unused(picture.with_suffix(".npy"), args.force)
+    trained = rebuild(run.record, args.lane, args.averaged)
     columns = None
     if args.label == "all" and trained.classes:
         columns = -(-args.rows // trained.classes)
