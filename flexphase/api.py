@@ -47,24 +47,31 @@ from .methods import (
     NCE,
     RBM,
     Accuracy,
+    BinaryUnits,
     BoltzmannMachine,
+    Centred,
     ContrastiveHebbian,
     DeepResistor,
     Descent,
     EnergyModel,
     EquilibriumPropagation,
     ForwardForward,
+    GaussianUnits,
     Gibbs,
     GridNLL,
+    Harmonium,
     HelmholtzMachine,
     Holomorphic,
     Hopfield,
     Langevin,
+    MixedUnits,
     PredictiveCoding,
     RandomSign,
     RecurrentHebbian,
     ResistorNetwork,
     SelfContrastiveForwardForward,
+    SoftmaxUnits,
+    Tempered,
     conductances,
     deep_energy_model,
     layered_edges,
@@ -103,6 +110,7 @@ from .rules import aol, aol_random, cd, isd
 from .theory.moments import moments
 from .theory.plan import plan
 from .training import train
+from .unit_likelihood import UnitNLL, unit_ais
 
 __all__ = [  # noqa: RUF022
     # data and stimuli
@@ -147,6 +155,13 @@ __all__ = [  # noqa: RUF022
     "schedule",
     # methods
     "RBM",
+    "Harmonium",
+    "BinaryUnits",
+    "GaussianUnits",
+    "SoftmaxUnits",
+    "MixedUnits",
+    "Tempered",
+    "Centred",
     "BoltzmannMachine",
     "ForwardForward",
     "EquilibriumPropagation",
@@ -209,6 +224,8 @@ __all__ = [  # noqa: RUF022
     "NLL",
     "GridNLL",
     "Accuracy",
+    "UnitNLL",
+    "unit_ais",
     "log_z",
     "bracket",
     "ForwardForwardError",
