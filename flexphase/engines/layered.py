@@ -17,7 +17,8 @@ import numpy as np
 import optax
 from jax import Array
 
-from ..core import NONE, Phase, Run, State, Visits, declares
+from ..core import NONE, Phase, Run, State, Visits, declares, stimulus_key
+from ..data.held import Held
 from ..data.sources import Rows
 from ..estimators import Differential, LastTerm, TwoTerm, Weighted, weigh_isd
 from ..kernels import _native, owned, threads
@@ -89,7 +90,13 @@ def network(method: Any) -> tuple[Any, int]:
 
 def rows_of(source: Any) -> Any:
     """The rows from which a source draws; anything else if it is not known."""
+    source = held(source)
     return source.source if type(source) is Batches else source
+
+
+def held(source: Any) -> Any:
+    """What is held; the source itself if it has no clock of its own."""
+    return source.source if type(source) is Held else source
 
 
 def memory_of(estimator: Any) -> int:
@@ -139,8 +146,13 @@ class LayeredEngine:
             )
         if type(rows_of(run.source)) is not Rows:
             return (
-                "the native engine of layered networks takes its stimuli from Rows or "
-                f"Batches(Rows), not {type(run.source).__name__}."
+                "the native engine of layered networks takes its stimuli from Rows, Batches(Rows) "
+                f"or Held of these, not {type(run.source).__name__}."
+            )
+        if type(run.source) is Held and run.source.clock != "phases":
+            return (
+                "the native engine of layered networks holds stimuli for a number of phases, "
+                "Held(source, phases=2), not of ticks."
             )
         if descent(run.optimiser.make, len(method.sizes) - 1) is None:
             return (
@@ -169,7 +181,7 @@ class LayeredEngine:
         done, piece = 0, 64
         while done < ticks:
             at = (state.key, state.phases, state.phase, state.process)
-            tape, told = draw(kernel.lanes, at, block)
+            tape, told = draw(kernel.lanes, at, state.ticks, block)
             told = {name: np.asarray(part) for name, part in told.items()}
             arrays |= {"slot": np.zeros_like(arrays["slot"])} | told
             begun, end = done, min(done + reach(tape, arrays["left"]), ticks)
@@ -191,15 +203,18 @@ def reach(tape: Tape, left: np.ndarray) -> int:
 
 
 @eqx.filter_jit
-def draw(lanes: Lanes, at: tuple[Any, Any, Phase, Any], slots: int) -> tuple[Tape, dict[str, Any]]:
+def draw(
+    lanes: Lanes, at: tuple[Any, Any, Phase, Any], ticks: Array, slots: int
+) -> tuple[Tape, dict[str, Any]]:
     """The next phases of every lane, and what the kernels are told about them."""
     tape = tape_of(lanes, at, slots, 1, 0)
 
-    def one(run: Any, key: Array, start: Array, sign: Array) -> dict[str, Array]:
+    def one(run: Any, key: Array, start: Array, phase: Phase, begin: Array) -> dict[str, Array]:
         method, replicas = network(run.method)
-        n = start + jnp.arange(slots - 1, dtype=jnp.int32)
-        _, k_source, _ = jax.vmap(keys, (None, 0))(key, n)
-        row = jax.vmap(functools.partial(next_rows, run.source, replicas))(k_source, sign[1:])
+        sign, n = phase.sign, start + jnp.arange(slots - 1, dtype=jnp.int32)
+        later = jax.tree.map(lambda part: part[1:], phase)
+        t = begin + jnp.cumsum(later.ticks) - later.ticks  # with which each phase begins
+        row = jax.vmap(functools.partial(next_rows, run.source, replicas, key))(later, n, t)
         nudge = method.beta * (sign if method.centred else jnp.maximum(sign, 0))
         scale = jnp.full_like(sign, -1 / (method.beta * (2 if method.centred else 1)))
         return {
@@ -209,19 +224,23 @@ def draw(lanes: Lanes, at: tuple[Any, Any, Phase, Any], slots: int) -> tuple[Tap
             "clamp": jnp.zeros(slots, bool),
         }
 
-    return tape, tape.for_kernel() | lanes.vmap(one, at[0], tape.start, tape.phase.sign)
+    begin = ticks + at[2].left
+    return tape, tape.for_kernel() | lanes.vmap(one, at[0], tape.start, tape.phase, begin)
 
 
-def next_rows(source: Any, replicas: int, key: Array, sign: Array) -> Array:
-    """The rows that a source shows in a phase, one for each replica; -1 where it keeps the last.
+def next_rows(source: Any, replicas: int, key: Array, phase: Phase, n: Array, t: Array) -> Array:
+    """The rows that a source shows in phase n, which begins with tick t: one for each replica, -1
+    where it keeps the last.
 
     The source itself is asked, with the numbers of the rows in the place of the data.
     """
     rows = len(jax.tree.leaves(rows_of(source).data)[0])
     numbers = jnp.arange(rows, dtype=jnp.int32)[:, None]
     numbered = eqx.tree_at(lambda s: rows_of(s).data, source, numbers)
-    before = jnp.full((replicas, 1) if type(source) is Batches else (1,), -1, jnp.int32)
-    return numbered(key, sign, before).reshape(replicas)
+    before = jnp.full((replicas, 1) if type(held(source)) is Batches else (1,), -1, jnp.int32)
+    if type(source) is Held:
+        return numbered.at(stimulus_key(key), phase, n, t, before).reshape(replicas)
+    return numbered(keys(key, n)[1], phase.sign, before).reshape(replicas)
 
 
 def with_estimator(lanes: Lanes, estimator: Any) -> Lanes:
