@@ -18,7 +18,7 @@ from flexphase.engines.jax import JaxEngine
 from flexphase.engines.layered import LayeredEngine
 from flexphase.estimators import Baseline, Weighted, always_on, differential, isd, two_term
 from flexphase.lanes import grid, lanes
-from flexphase.methods import RBM, EquilibriumPropagation
+from flexphase.methods import RBM, ContrastiveHebbian, EquilibriumPropagation
 from flexphase.optimisers import LayerRates
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Pauses, Phases
 from flexphase.replicas import Batches, Replicas
@@ -116,6 +116,15 @@ def test_held_stimuli_are_those_of_the_jax_engine(estimator, replicas, random):
     """Two phases on each stimulus, or a random number of phases: pause and nudge, or pairs."""
     run = make_run("pauses", estimator, replicas=replicas, centred=True)
     assert_like_jax(run._replace(source=Held(run.source, phases=2, random=random)))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options"),
+    [("two_term", {"feedback": 0.5, "linear_output": True}), ("always_on", {"reset": True})],
+)
+def test_contrastive_hebbian_learning_like_the_jax_engine(estimator, options):
+    run = make_run("unequal", estimator, eta=0.05)
+    assert_like_jax(run._replace(method=ContrastiveHebbian(SIZES, **options)))
 
 
 @pytest.mark.slow

@@ -44,6 +44,9 @@ STUDIES = {
     for experiment in (
         Experiment("processes", "which order of phases can learning live with?", ("processes",)),
         Experiment("separation", "phases in blocks: where it hurts, what mends", ("separation",)),
+        Experiment(
+            "equilibrium", "local rules for equilibrium propagation on MNIST", ("equilibrium",)
+        ),
     )
 }
 
