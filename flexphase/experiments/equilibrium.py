@@ -204,9 +204,11 @@ def remarks(size: dict[str, Any], last: Found, slow: Found) -> list[str]:
     square = float((images(False)[0] ** 2).sum(1).mean())
 
     def gain(rule: str) -> float:
-        """Change of a hidden unit by one update, over the state that made it, where rho' = 1/4."""
+        """Change of a hidden unit by one update of weight 2 = 1 / prob, over the state that made
+        it, where rho' = 1/4.
+        """
         how, eta = RULES[rule], last[rule][0]
-        return eta * how.first * square / (2 * how.beta) / 4
+        return 2 * eta * how.first * square / (2 * how.beta) / 4
 
     best = "; ".join(
         f"{rule} {mean_sd(last[rule][1])} (eta {last[rule][0]:g}), slow weights "
@@ -217,5 +219,5 @@ def remarks(size: dict[str, Any], last: Found, slow: Found) -> list[str]:
         f"784-{size['hidden']}-10, centred nudges, T = {T}, {size['pairs']} stimuli of {2 * T} "
         f"ticks, {size['seeds']} seeds, test error in per cent: {best}.",
         f"Mean |x|^2 is {square:.0f}. Feedback of one update on the hidden units, eta |x|^2 / "
-        f"(8 beta): {', '.join(f'{rule} {gain(rule):.2g}' for rule in LOCAL)}.",
+        f"(4 beta): {', '.join(f'{rule} {gain(rule):.2g}' for rule in LOCAL)}.",
     ]
