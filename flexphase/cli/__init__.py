@@ -8,18 +8,33 @@ standard error and exit code 2.
 import argparse
 import importlib
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from .. import __version__, exact_lanes
 from ..catalogue.arguments import did_you_mean
+from .common import say
 from .program import prepare
 
 COMMANDS = (
-    *("train", "phases", "sample", "plot", "data", "theory", "plan", "reproduce", "study"),
-    "live",
+    *("demo", "train", "phases", "sample", "plot", "data", "theory", "plan", "ledger"),
+    *("reproduce", "study", "live"),
 )
+#: What `flexphase` alone says.
+GREETING = """\
+flexphase {version}: contrastive learning with flexible phases. Try
+
+  flexphase demo                      three rules side by side, in seconds
+  flexphase train rbm                 a restricted Boltzmann machine on Bars and Stripes
+  flexphase train forward-forward     8x8 digits, one random phase at a time
+  flexphase sample RUN                what the machine in the folder RUN has learned
+  flexphase plan RUN                  which b, tau and eta it should take, and why
+  flexphase live                      a page where phases run before your eyes
+  flexphase reproduce all --quick     every figure of the paper, in minutes
+
+flexphase COMMAND --help shows all options; in Python: import flexphase."""
 #: Errors that a user can act on.
 ADVICE = (ValueError, OSError, MemoryError, OverflowError, ImportError)
 
@@ -69,10 +84,15 @@ def one_line(text: object) -> str:
 def parser() -> argparse.ArgumentParser:
     top = Parser(prog="flexphase", description="Contrastive learning with flexible phases.")
     top.add_argument("--version", action="version", version=f"flexphase {__version__}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    top.set_defaults(func=greet)
     for name in COMMANDS:
         importlib.import_module(f"{__name__}.{name}").add(commands)
     return top
+
+
+def greet(_: argparse.Namespace) -> None:
+    print(GREETING.format(version=__version__))
 
 
 def fail(error: BaseException, code: int) -> int:
@@ -81,8 +101,27 @@ def fail(error: BaseException, code: int) -> int:
     text = str(error) if isinstance(error, ADVICE) else ""
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    print(f"flexphase: {one_line(text or f'{type(error).__name__}: {error}')}", file=sys.stderr)
+    say(f"flexphase: {one_line(text or f'{type(error).__name__}: {error}')}")
     return code
+
+
+def jax_starts() -> None:
+    """Refuse settings of the environment with which JAX would end the process.
+
+    JAX is tried in a process of its own, and only where XLA_FLAGS or JAX_PLATFORMS ask for
+    something unusual: it takes a second.
+    """
+    flags = [f for f in os.environ.get("XLA_FLAGS", "").split() if "xla_cpu_max_isa=" not in f]
+    unusual = {"XLA_FLAGS": " ".join(flags), "JAX_PLATFORMS": os.environ.get("JAX_PLATFORMS", "")}
+    unusual = {name: value for name, value in unusual.items() if value not in ("", "cpu")}
+    if not unusual or "jax" in sys.modules:
+        return
+    words = [sys.executable, "-c", "import jax; jax.devices()"]
+    tried = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+    if tried.returncode:
+        said = (tried.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        names = " and ".join(f"{name}={value!r}" for name, value in unusual.items())
+        raise ValueError(f"JAX does not start with {names} ({said[:200]}); correct or unset it.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -94,6 +133,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.words = list(sys.argv[1:] if argv is None else argv)
         if argv is None:
             prepare(args.words)
+        if args.command not in ("live", "data"):
+            jax_starts()
         exact_lanes()
         code = args.func(args) or 0
         sys.stdout.flush()
@@ -104,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt:
-        print("flexphase: interrupted", file=sys.stderr)
+        say("flexphase: interrupted")
         return 130
     except ADVICE as error:
         return fail(error, 2)

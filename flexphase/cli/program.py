@@ -41,7 +41,8 @@ def keep_compiled() -> None:
     with contextlib.suppress(OSError, RuntimeError):
         folder = cache_folder("compiled") / processor()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if folder.stat().st_uid != os.getuid() or not os.access(folder, os.W_OK):
+        owned = os.name != "posix" or folder.stat().st_uid == os.getuid()
+        if not owned or not os.access(folder, os.W_OK):
             return
         forget_oldest(folder)
         os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)

@@ -8,6 +8,8 @@ from typing import Any
 
 from ..catalogue import METHODS, RULES, Task, datasets
 from ..catalogue.phases import label_of
+from ..files import write as write_file
+from ..stopping import STOPPING
 from . import common, options
 from .common import say, show
 
@@ -51,23 +53,41 @@ def run(args: argparse.Namespace) -> int:
             f"--side {args.side} is for --data bas, and the data are {args.data}; give one of the "
             "two."
         )
+    from ..averages import average_of
     from ..contract import check
+    from ..describe import described
     from ..engines import choose
+    from ..folder import RunFolder
     from ..lanes import lanes
-    from ..log import budget
+    from ..log import budget, identity
+
+    with common.status("starting JAX and checking the run"):
+        data = datasets.load(args.data, args.side)
+        task = METHODS[args.method].build(args, data)
+        ticks = budget(1, ticks_of(args, task.run.process), None)
+        # What has to be refused is refused before a folder is made.
+        check(task.run)
+        engine = choose(args.engine, task.run, args.threads).name
+        fits_in_memory(task.run, args.seeds, args.records)
+        every = lanes(task.run, args.seeds, args.seed)
+    parts = {"metrics": task.metrics, "observers": {}, "average": average_of(args.average)}
+    plan = identity(every.dims, described(every.settings), engine, parts)
+    out = args.out or common.run_folder(f"{args.method}-{data.name}-{args.rule}")
+    with RunFolder(out, plan, args.resume) as folder:
+        return go(args, task, data, ticks, folder.path)
+
+
+def go(args: argparse.Namespace, task: Task, data: Any, ticks: int, folder: Path) -> int:
+    """Train in a folder that is this run's own."""
+    from ..progress import display
     from ..training import train
 
-    data = datasets.load(args.data, args.side)
-    task = METHODS[args.method].build(args, data)
-    ticks = budget(1, ticks_of(args, task.run.process), None)
-    # What has to be refused is refused before a folder is made.
-    check(task.run)
-    choose(args.engine, task.run, args.threads)
-    fits_in_memory(task.run, args.seeds, args.records)
-    lanes(task.run, args.seeds, args.seed)
-    folder = common.fresh_folder(
-        args.out or common.run_folder(f"{args.method}-{data.name}-{args.rule}"), args.resume
-    )
+    checkpoint = folder / "checkpoint.npz"
+    if (folder / "record.nc").exists() and not checkpoint.exists():
+        raise ValueError(
+            f"{folder} holds a record without its checkpoint, so there is nothing to go on from; "
+            "choose another folder."
+        )
     given = {
         k: v
         for k, v in vars(args).items()
@@ -81,28 +101,36 @@ def run(args: argparse.Namespace) -> int:
     }
     if not (folder / "config.json").exists():
         write(folder / "config.json", about)
-    with common.stoppable(), common.progress_bar(f"{args.method} {args.rule}") as progress:
-        record = train(
-            task.run,
-            ticks=ticks,
-            seeds=args.seeds,
-            seed=args.seed,
-            metrics=task.metrics,
-            records=args.records,
-            average=args.average,
-            engine=args.engine,
-            threads=args.threads,
-            progress=progress,
-            checkpoint=folder / "checkpoint.npz",
+    title = f"{args.method} {args.rule}"
+    with STOPPING.stoppable():
+        with display(True, title) as bar:
+            bar.stage("compiling")
+
+            def progress(done: int, total: int, latest: dict[str, float]) -> None:
+                STOPPING.safe_point()
+                bar(done, total, latest)
+
+            record = train(
+                task.run,
+                ticks=ticks,
+                seeds=args.seeds,
+                seed=args.seed,
+                metrics=task.metrics,
+                records=args.records,
+                average=args.average,
+                engine=args.engine,
+                threads=args.threads,
+                progress=progress,
+                checkpoint=checkpoint,
+            )
+        record.attrs.update(
+            label=label(args),
+            options=json.dumps(given),
+            picture=list(data.shape),
+            classes=task.classes,
         )
-    record.attrs.update(
-        label=label(args),
-        options=json.dumps(given),
-        picture=list(data.shape),
-        classes=task.classes,
-    )
-    with common.undisturbed():
-        keep(record, folder, about)
+        with STOPPING.undisturbed():
+            keep(record, folder, about)
     return report(args, record, folder)
 
 
@@ -141,6 +169,8 @@ def fits_in_memory(run: Any, seeds: int, records: int) -> None:
 
     state = jax.eval_shape(lambda key: init(run, key), jax.random.key(0))
     need = 4 * seeds * (3 * sum(leaf.size for leaf in jax.tree.leaves(state)) + 5 * records)
+    if "sysconf" not in dir(os):  # Windows
+        return
     have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if need > have:
         raise ValueError(
@@ -150,21 +180,19 @@ def fits_in_memory(run: Any, seeds: int, records: int) -> None:
 
 
 def label(args: argparse.Namespace) -> str:
-    """What a legend calls this run: the method and its rule."""
-    return f"{METHODS[args.method].label}, {label_of(args)}"
+    """What a legend calls this run: the method, its rule and its device."""
+    device = f", {args.device}" if args.device else ""
+    return f"{METHODS[args.method].label}, {label_of(args)}{device}"
 
 
 def write(path: Path, content: Any) -> None:
-    from ..record import replacing
-
-    with replacing(path) as part:
-        part.write_text(json.dumps(common.plain(content), indent=2, allow_nan=False) + "\n")
+    write_file(path, json.dumps(common.plain(content), indent=2, allow_nan=False) + "\n")
 
 
 def keep(record: Any, folder: Path, about: dict[str, Any]) -> None:
     """record.nc, config.json, curve.csv and the curve as a figure."""
     from .. import plot
-    from ..record import replacing
+    from ..files import replacing
 
     record.save(folder / "record.nc")
     write(
@@ -196,6 +224,14 @@ def mean_and_sd(values: dict[str, Any]) -> str:
     return "diverged" if values["mean"] is None else f"{values['mean']:.6g}{spread}"
 
 
+def where_it_lies(record: Any) -> tuple[dict[str, Any], str]:
+    """What an untrained and a perfect learner score, for --json and in words."""
+    untrained, optimum = record.untrained(), record.optimum()
+    known = {} if optimum is None else {"optimum": optimum}
+    best = "" if optimum is None else f", a perfect one {optimum:.4g}"
+    return {"untrained": untrained} | known, f"(an untrained one has {untrained:.4g}{best})"
+
+
 def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
     final, metric = summary(record), record.metrics[0]
     clocks = {
@@ -207,11 +243,11 @@ def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
     if lost:
         say(f"{lost} of {args.seeds} seeds diverged: try a smaller --lr.")
     averaged = {"averaged": summary(record, averaged=True)} if record.averaged else {}
-    slow = "".join(f", averaged {mean_and_sd(values)}," for values in averaged.values())
+    slow = "".join(f", averaged {mean_and_sd(values)}" for values in averaged.values())
+    scale, words = where_it_lies(record)
     say(
-        f"{metric} {mean_and_sd(final)}{slow} after {clocks['phases']:,} phases in "
-        f"{times['seconds']:.1f} s "
-        f"({record.attrs['engine']} engine); see {folder}"
+        f"{metric} {mean_and_sd(final)}{slow} {words} after {clocks['phases']:,} phases in "
+        f"{times['seconds']:.1f} s ({record.attrs['engine']} engine); see {folder}"
     )
     if args.json:
         result = {
@@ -220,6 +256,7 @@ def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
             "metric": metric,
             "final": final,
             **averaged,
+            **scale,
             **clocks,
             **times,
         }

