@@ -81,12 +81,18 @@ def above_zero(value: Any, what: str, most: float = np.inf) -> Array:
     return jnp.asarray(value, jnp.float32)
 
 
+def between(value: Any, what: str, low: float, high: float = np.inf) -> Array:
+    """A number from low to high, both included."""
+    array = _number(value, what)
+    if array is not None and not np.all((array >= low) & (array <= high)):
+        top = f" and at most {high:g}" if high < np.inf else ""
+        raise ValueError(f"{what} must be at least {low:g}{top}, not {value!r}.")
+    return jnp.asarray(value, jnp.float32)
+
+
 def from_zero(value: Any, what: str) -> Array:
     """A number that is not negative."""
-    array = _number(value, what)
-    if array is not None and np.any(array < 0):
-        raise ValueError(f"{what} must be at least 0, not {value!r}.")
-    return jnp.asarray(value, jnp.float32)
+    return between(value, what, 0)
 
 
 def at_least_one(value: Any, what: str) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .core import Observer, Optimiser, Phase, Run, declares, init
+from .core import Observer, Phase, Run, declares, init
 from .lanes import Grid
 
 PARTS = {
@@ -18,9 +18,10 @@ PARTS = {
     "process": ("init", "step"),
     "estimator": ("check", "init", "update"),
     "source": ("init", "__call__"),
-    "optimiser": ("init", "update"),
+    "optimiser": (),  # see UPDATER
 }
 VALUES = {"process": ("alternates", "b", "mean_length"), "source": ("stimuli",)}
+UPDATER = ("init", "update", "hold")
 OBSERVER = ("init", "see", "result")
 
 
@@ -95,7 +96,7 @@ def complete(run: Run) -> None:
         raise ValueError(f"a run is needed, not {_named(run)}.")
     for part in PARTS:
         complete_part(part, getattr(run, part))
-    if not isinstance(run.optimiser, Optimiser):
+    if not all(callable(getattr(run.optimiser, name, None)) for name in UPDATER):
         raise ValueError(
             f"the optimiser is {_named(run.optimiser)}; write Optimiser(eta), or "
             "Optimiser(eta, optax.adam)."

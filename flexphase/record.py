@@ -3,6 +3,7 @@
 A record is an xarray Dataset that is saved as netCDF, never as a pickle, and holds the run as data.
 """
 
+import functools
 import json
 import os
 import platform
@@ -71,8 +72,13 @@ class Record:
 
     @property
     def averaged(self) -> bool:
-        """Does it hold slow weights?"""
-        return bool(self.averaged_params)
+        """Does it hold slow weights, or at least what was measured on them?
+
+        A sweep that does not keep parameters keeps the metrics of both.
+        """
+        if self.params:
+            return bool(self.averaged_params)
+        return any(str(name).startswith("averaged.") for name in self.dataset)
 
     def final(self, metric: str | None = None, averaged: bool = False) -> xr.DataArray:
         """A metric at the end, in every lane.
@@ -200,6 +206,11 @@ class Record:
         if averaged:
             self._need_average()
         kept = self.averaged_params if averaged else self.params
+        if not kept:
+            raise ValueError(
+                "this record holds no parameters: its sweep did not keep them; "
+                "run it with keep_params=True."
+            )
         method = self.method(allow)
         like = jax.eval_shape(lambda: method.init(jax.random.key(0))[0])
 
@@ -242,15 +253,21 @@ def leaf_name(path: Any) -> str:
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
+@functools.cache
+def version(package: str) -> str:
+    """The version that is installed; looked up once."""
+    return metadata.version(package)
+
+
 def deciding_versions() -> dict[str, str]:
     """The versions that decide the bits of a result."""
     names = ("jax", "jaxlib", "numpy")
-    return {"flexphase": __version__} | {name: metadata.version(name) for name in names}
+    return {"flexphase": __version__} | {name: version(name) for name in names}
 
 
 def versions() -> dict[str, str]:
     """All versions that are worth a note."""
-    rest = {name: metadata.version(name) for name in ("equinox", "optax", "xarray")}
+    rest = {name: version(name) for name in ("equinox", "optax", "xarray")}
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),

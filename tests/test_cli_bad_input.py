@@ -142,6 +142,37 @@ def test_options(option, value, says, capsys, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+NEED_LABELS = [
+    "forward-forward",
+    "equilibrium-propagation",
+    "contrastive-hebbian",
+    "coupled",
+    "deep-resistor",
+    "predictive-coding",
+    "clapp",
+    "scff",
+]
+
+
+@pytest.mark.parametrize("method", NEED_LABELS)
+def test_missing_labels(method, capsys):
+    refused(capsys, "train", method, "--data", "bas", says="learns labels, and bas has none")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--tempering", "3", "--negative-start", "data"], "leave out --negative-start"),
+        (["--binarise", "0.5"], "--binarise is for --visible binary"),
+        (["--no-visible-bias"], "a harmonium has visible biases"),
+        (["--visible", "binary", "--data", "two-moons"], "zeros and ones; give --binarise"),
+        (["--sigma", "0"], "is not above 0"),
+    ],
+)
+def test_harmoniums_that_do_not_fit(words, says, capsys):
+    refused(capsys, "train", "harmonium", *words, says=says)
+
+
 def files(folder):
     """Data files that are none, with what the answer must say."""
     rng = np.random.default_rng(0)

@@ -139,8 +139,8 @@ def test_the_appendix_from_end_to_end(monkeypatch, tmp_path):
                 str(name).startswith("params") for name in kept
             )
     text = (tmp_path / "run" / "report.html").read_text()
-    assert text.count('class="curve"') == 2
-    assert text.count('class="pictures"') == 2
+    assert text.count('<figure class="curve" data-panel="0,') == 2
+    assert text.count('class="pictures"') == 4  # two rules, last iterate and slow weights
 
 
 def one_line(capsys) -> str:

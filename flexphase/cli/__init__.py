@@ -16,10 +16,11 @@ from typing import Any, NoReturn
 from .. import __version__, exact_lanes
 from ..catalogue.arguments import did_you_mean
 from .common import say
+from .program import prepare
 
 COMMANDS = (
-    *("train", "phases", "sample", "plot", "data", "theory", "plan", "reproduce", "study"),
-    "live",
+    *("train", "phases", "sample", "plot", "data", "theory", "plan", "ledger", "reproduce"),
+    *("study", "live"),
 )
 #: Errors that a user can act on.
 ADVICE = (ValueError, OSError, MemoryError, OverflowError, ImportError)
@@ -112,6 +113,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = parser().parse_args(argv)
         args.words = list(sys.argv[1:] if argv is None else argv)
+        if argv is None:
+            prepare(args.words)
         if args.command not in ("live", "data"):
             jax_starts()
         exact_lanes()

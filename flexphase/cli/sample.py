@@ -62,11 +62,21 @@ class Trained(NamedTuple):
     classes: int
 
 
+def machine_in(method: Any) -> Any:
+    """The machine itself, where it was trained in several copies, tempered or centred."""
+    from ..methods import Centred, Tempered
+    from ..replicas import Replicas
+
+    while isinstance(method, Replicas | Tempered | Centred):
+        method = method.method
+    return method
+
+
 def rebuild(record: Any, lane: int, averaged: bool) -> Trained:
     """The machine of one lane, from a record that was made by the command line or in Python."""
     from ..plot import picture_shape
 
-    method = record.method()
+    method = machine_in(record.method())
     kind = type(method).__name__
     sampled = {entry.kind: entry for entry in METHODS.values() if entry.sample}
     draw = sampled[kind].sample if kind in sampled else None
@@ -153,7 +163,8 @@ def run(args: argparse.Namespace) -> None:
     ax = plot.pictures(rows[:, : trained.shape[0] * trained.shape[1]], trained.shape, columns)
     plot.save(ax, picture)
     with replacing(picture.with_suffix(".npy")) as part, open(part, "wb") as file:
-        np.save(file, rows.astype(np.uint8), allow_pickle=False)
+        whole = np.isin(rows, (0, 1)).all()
+        np.save(file, rows.astype(np.uint8) if whole else rows, allow_pickle=False)
     say(f"{args.rows} samples: {picture} and {picture.with_suffix('.npy')}")
     if args.json:
         show(

@@ -176,8 +176,9 @@ def fits_in_memory(run: Any, seeds: int, records: int) -> None:
 
 
 def label(args: argparse.Namespace) -> str:
-    """What a legend calls this run: the method and its rule."""
-    return f"{METHODS[args.method].label}, {label_of(args)}"
+    """What a legend calls this run: the method, its rule and its device."""
+    device = f", {args.device}" if args.device else ""
+    return f"{METHODS[args.method].label}, {label_of(args)}{device}"
 
 
 def write(path: Path, content: Any) -> None:

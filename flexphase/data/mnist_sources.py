@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ..files import content, gunzip, replacing, understood
+from ..machine import cache_folder
 
 SHA256 = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -44,18 +45,6 @@ class Unreachable(Exception):
     """This source cannot give MNIST; the words say why."""
 
 
-def cache_folder() -> Path:
-    """FLEXPHASE_CACHE, or the platform's folder for caches."""
-    if named := os.environ.get("FLEXPHASE_CACHE"):
-        return Path(named) / "mnist"
-    system = {
-        "darwin": Path.home() / "Library/Caches",
-        "win32": Path(os.environ.get("LOCALAPPDATA", Path.home())),
-    }
-    xdg = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return system.get(sys.platform, xdg) / "flexphase" / "mnist"
-
-
 def digest(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
@@ -79,7 +68,7 @@ def verified(path: Path, name: str) -> tuple[bytes | None, str]:
 
 
 def from_cache(name: str, say: Say) -> bytes:
-    raw, why = verified(cache_folder() / name, name)
+    raw, why = verified(cache_folder("mnist") / name, name)
     if raw is None:
         raise Unreachable(why)
     return raw
@@ -217,7 +206,7 @@ class Bar:
 
 def store(name: str, raw: bytes) -> None:
     """Into the cache, whole or not at all."""
-    path = cache_folder() / name
+    path = cache_folder("mnist") / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as part:

@@ -15,7 +15,7 @@ from ..record import Record
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, curve, points
 from ..sweep import Sweep, cells
-from .claims import best_is, decide, leans, mean_sd, robust
+from .claims import best_is, decide, leans, mean_sd, p_value, robust
 from .judge import accuracy, shows_label
 from .mnist import HIDDEN, MACHINE, VISIBLE
 
@@ -139,11 +139,11 @@ def labels_shown(shares: list[float], learned: bool) -> Claim:
 
     It is about machines that have learned to classify; a short run is no test of it.
     """
-    t: Any = stats.ttest_1samp(shares, SHOWN_LABELS, alternative="greater")
+    p = p_value(stats.ttest_1samp, shares, SHOWN_LABELS, alternative="greater")
     return Claim(
         f"With slow weights at least {SHOWN_LABELS:.0%} of AoL's samples show their label (ours).",
         f"{mean_sd([100 * share for share in shares])} % at b = 0.5, {len(shares)} seeds",
-        decide(float(t.pvalue)) if learned and len(shares) > 1 else "unclear",
+        decide(p) if learned and len(shares) > 1 else "unclear",
         f"t-test over seeds, one-sided, against {SHOWN_LABELS:.0%}; asked of machines with a test "
         f"error below {LEARNED} %",
     )

@@ -4,7 +4,8 @@ Each function takes the paper's sentence and errors over seeds (lower is better)
 `Claim`: what was measured, pass, fail or unclear, and the test behind it.
 """
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -52,21 +53,31 @@ def all_of(*verdicts: Verdict) -> Verdict:
     return verdict(all(v == "pass" for v in verdicts), "fail" in verdicts)
 
 
+def tested(test: Callable[..., Any], *samples: Sample, **options: Any) -> Any:
+    """What a test of scipy says; NaN, which decides nothing, where samples do not vary at all."""
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        return test(*samples, **options)
+
+
+def p_value(test: Callable[..., Any], *samples: Sample, **options: Any) -> float:
+    """The p-value of a test of scipy."""
+    return float(tested(test, *samples, **options).pvalue)
+
+
 def worse(a: Sample, b: Sample) -> float:
     """One-sided p of Welch's t-test for "the mean error of a exceeds that of b"."""
-    welch: Any = stats.ttest_ind(a, b, equal_var=False, alternative="greater")
-    return float(welch.pvalue)
+    return p_value(stats.ttest_ind, a, b, equal_var=False, alternative="greater")
 
 
 def more_spread(a: Sample, b: Sample) -> float:
     """One-sided p of the Brown-Forsythe test for "a varies more than b over seeds"."""
-    p = float(stats.levene(a, b, center="median").pvalue)
+    p = p_value(stats.levene, a, b, center="median")
     return p / 2 if np.std(a) > np.std(b) else 1 - p / 2
 
 
 def gap(a: Sample, b: Sample) -> tuple[float, float]:
     """Two-sided 90 % confidence interval (each end one-sided 5 %) of mean(a) - mean(b), Welch."""
-    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(1 - 2 * LEVEL)
+    interval = tested(stats.ttest_ind, a, b, equal_var=False).confidence_interval(1 - 2 * LEVEL)
     return float(interval.low), float(interval.high)
 
 
@@ -204,7 +215,7 @@ def leans(words: str, side: Side, bs: Sequence[float], errors: Sequence[Sample])
     at = {round(b, 6): np.asarray(e, float) for b, e in zip(bs, errors, strict=True)}
     pairs = [(at[b], at[round(1 - b, 6)]) for b in at if b < 0.5 and round(1 - b, 6) in at]
     excess = np.mean([low - high if side == "above" else high - low for low, high in pairs], axis=0)
-    p = float(stats.ttest_rel(excess, np.zeros_like(excess), alternative="greater").pvalue)
+    p = p_value(stats.ttest_rel, excess, np.zeros_like(excess), alternative="greater")
     measured = (
         f"error at the mirror image is higher by {mean_sd(excess)} "
         f"(mean and sd over seeds of {len(pairs)} pairs), p = {p:.2g}"
@@ -215,7 +226,7 @@ def leans(words: str, side: Side, bs: Sequence[float], errors: Sequence[Sample])
 
 def shrinks(words: str, wide: Sample, narrow: Sample, what: str) -> Claim:
     """Is the gap `narrow` smaller than the gap `wide`? Paired over seeds."""
-    p = float(stats.ttest_rel(wide, narrow, alternative="greater").pvalue)
+    p = p_value(stats.ttest_rel, wide, narrow, alternative="greater")
     gaps = f"gap {mean_sd(wide)} over steps, {mean_sd(narrow)} over time steps"
     return Claim(
         words, f"{what}: {gaps}, p = {p:.2g}", decide(p), "paired t-test over seeds, one-sided"
