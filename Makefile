@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 60
 SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-slow test-kill fuzz lint reproduce readme bench sanitize clean
+.PHONY: help install test test-slow test-kill fuzz lint reproduce readme bench docs sanitize wheel clean
 
 help:  ## these lines
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -48,9 +48,17 @@ readme: install  ## run the README's example; its figure goes to docs/figures
 bench: install  ## speed as ratios, with correctness beside them
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
+docs: install  ## the documentation site in docs/_build/html; a warning or a dead link is an error
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	$(BIN)/python tools/check_site.py docs/_build/html
+
 sanitize: install  ## the compiled engines under AddressSanitizer and UBSan
 	sh native/sanitize.sh
 
+wheel:  ## sdist and wheel in dist/, tried in a new environment without a compiler
+	PYTHON=$(PYTHON) sh tools/check_wheel.sh dist
+
 clean:  ## caches, builds and the virtual environment; never runs/
-	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist docs/_build docs/reference .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -71,7 +71,7 @@ def restore(log: "Log") -> None:
     assert path
     with understood(f"{path} is not a checkpoint of flexphase", "; choose another folder"):
         kept = npz(content(path))
-        if not np.array_equal(kept.pop("checksum", np.zeros(0)), checksum(kept)):
+        if not np.array_equal(kept.pop("checksum", np.empty(0)), checksum(kept)):
             raise ValueError("its checksum is wrong, so it was damaged or changed")
         identity = plain_json(kept.pop("identity").tobytes())
         if identity == log.identity():

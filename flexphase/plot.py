@@ -161,14 +161,15 @@ def curves(
     """A metric against one of the three clocks, over seeds: a curve with a band for each record and
     each of its settings.
 
-    records: one, several, or a dictionary from the name in the legend to the record.
-    metric: its name; the first one of the records if None. Records whose metrics differ are
-        refused.
-    x: the clock, "ticks", "phases" or "updates".
-    ax: axes to draw in; None makes a figure.
-    band: "sd", "sem" or "quantiles", see `with_band`; the title of the legend says which.
-    log: "x", "y" or "both" for logarithmic axes; the start, at 0, is then left out of x.
-    averaged: the slow weights, from where their average begins, instead of the last iterate.
+    Args:
+        records: one, several, or a dictionary from the name in the legend to the record.
+        metric: its name; the first one of the records if None. Records whose metrics differ are
+            refused.
+        x: the clock, "ticks", "phases" or "updates".
+        ax: axes to draw in; None makes a figure.
+        band: "sd", "sem" or "quantiles", see `with_band`; the title of the legend says which.
+        log: "x", "y" or "both" for logarithmic axes; the start, at 0, is then left out of x.
+        averaged: the slow weights, from where their average begins, instead of the last iterate.
 
     Returns the axes:
 

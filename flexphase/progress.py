@@ -5,6 +5,7 @@ import html
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any, Protocol
 
 Progress = Callable[[int, int, dict[str, float]], None]
@@ -107,11 +108,9 @@ def display(progress: Progress | bool | None, title: str) -> Iterator[Display]:
 
 
 def notebook(title: str) -> Notebook:
-    from IPython.display import HTML  # type: ignore[import-not-found]
-    from IPython.display import display as shown  # type: ignore[import-not-found]
-
-    handle = shown(HTML(""), display_id=True)
-    return Notebook(title, lambda text: handle.update(HTML(text)))
+    ipython = import_module("IPython.display")  # not a dependency: it is there in a notebook
+    handle = ipython.display(ipython.HTML(""), display_id=True)
+    return Notebook(title, lambda text: handle.update(ipython.HTML(text)))
 
 
 def terminal() -> Any:

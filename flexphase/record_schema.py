@@ -74,7 +74,10 @@ def check_notes(notes: dict[str, Any]) -> None:
         need(is_number(notes[name]), f"its {name} are no number")
     for name in COUNTS:
         count = notes.get(name, 0)
-        need(isinstance(count, (int, np.integer)) and count >= 0, f"its {name} is no whole number")
+        need(
+            isinstance(count, (int, np.integer)) and bool(count >= 0),
+            f"its {name} is no whole number",
+        )
     need(isinstance(plain_json(notes.get("options", "{}")), dict), "its options are damaged")
     picture = np.asarray(notes.get("picture", [1, 1]))
     whole = picture.dtype.kind in "iu" and picture.shape == (2,)

@@ -4,13 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
+from pages import blocks
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PAGE = Path(__file__).parent.parent / "README.md"
+README = PAGE.read_text()
 
 
 def test_the_example_prints_the_number_that_is_stated(tmp_path, capsys, monkeypatch):
-    code = EXAMPLES[0]
+    code, _ = blocks(PAGE)
     stated = float(re.search(r"about \*\*(\d+) nats\*\*", README).group(1))
     one_seed = float(re.search(r"one seed: sd (\d+)", README).group(1))
     assert len([line for line in code.splitlines() if line.strip()]) <= 12
@@ -27,7 +28,7 @@ def test_a_new_equilibrium_learner_takes_fifteen_lines(capsys):
     """Without imports and empty lines; and it prints the number that is stated, to three standard
     errors of the mean of four seeds.
     """
-    _, code = EXAMPLES
+    _, code = blocks(PAGE)
     lines = [line for line in code.splitlines() if line.strip()]
     assert len([line for line in lines if "import" not in line]) <= 15
     stated = float(re.search(r"about \*\*([\d.]+) nats\*\* \(one seed", README).group(1))
@@ -50,8 +51,3 @@ def test_the_commands_shown_are_words_that_the_parser_knows():
     assert len(shown) >= 4
     for words in shown:
         parser().parse_args(words[1:])
-
-
-def test_links_lead_somewhere():
-    root = Path(__file__).parent.parent
-    assert all((root / link).exists() for link in re.findall(r"\]\(([^)#:]+)\)", README))

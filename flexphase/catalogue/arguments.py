@@ -42,6 +42,11 @@ def fraction(text: str) -> float:
     return value
 
 
+def fraction_or_none(text: str) -> float | None:
+    """Such a number, or the word none."""
+    return None if text == "none" else fraction(text)
+
+
 def share(text: str) -> float:
     """A probability that may be 0, and is below 1."""
     if not 0 <= (value := number(text)) < 1:

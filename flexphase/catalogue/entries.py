@@ -66,6 +66,8 @@ class MethodEntry:
     batch: int = 1
     records: int = 50
     phases: int = 20_000
+    seeds: int = 1
+    average: float | None = None
     options: Callable[[Any], None]
     build: Callable[[argparse.Namespace, Input], Task]
     sample: Callable[..., Any] | None = None

@@ -19,9 +19,22 @@ from .common import say
 from .program import prepare
 
 COMMANDS = (
-    *("train", "phases", "sample", "plot", "data", "theory", "plan", "ledger", "reproduce"),
-    *("study", "live"),
+    *("demo", "train", "phases", "sample", "plot", "data", "theory", "plan", "ledger"),
+    *("reproduce", "study", "live"),
 )
+#: What `flexphase` alone says.
+GREETING = """\
+flexphase {version}: contrastive learning with flexible phases. Try
+
+  flexphase demo                      three rules side by side, in seconds
+  flexphase train rbm                 a restricted Boltzmann machine on Bars and Stripes
+  flexphase train forward-forward     8x8 digits, one random phase at a time
+  flexphase sample RUN                what the machine in the folder RUN has learned
+  flexphase plan RUN                  which b, tau and eta it should take, and why
+  flexphase live                      a page where phases run before your eyes
+  flexphase reproduce all --quick     every figure of the paper, in minutes
+
+flexphase COMMAND --help shows all options; in Python: import flexphase."""
 #: Errors that a user can act on.
 ADVICE = (ValueError, OSError, MemoryError, OverflowError, ImportError)
 
@@ -71,10 +84,15 @@ def one_line(text: object) -> str:
 def parser() -> argparse.ArgumentParser:
     top = Parser(prog="flexphase", description="Contrastive learning with flexible phases.")
     top.add_argument("--version", action="version", version=f"flexphase {__version__}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    top.set_defaults(func=greet)
     for name in COMMANDS:
         importlib.import_module(f"{__name__}.{name}").add(commands)
     return top
+
+
+def greet(_: argparse.Namespace) -> None:
+    print(GREETING.format(version=__version__))
 
 
 def fail(error: BaseException, code: int) -> int:

@@ -1,17 +1,13 @@
-"""What the commands share: where words go, folders that are never overwritten,
-the progress bar.
-"""
+"""What the commands share: where words go, folders that are never overwritten, signals."""
 
 import contextlib
 import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-Progress = Callable[[int, int, dict[str, float]], None]
 
 
 def say(text: str) -> None:
@@ -20,6 +16,19 @@ def say(text: str) -> None:
     """
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def status(words: str) -> Iterator[None]:
+    """Words that stand on a terminal while the block runs, and then go; silence elsewhere."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    print(f"{words} ...", end="\r", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        print("\x1b[2K", end="\r", file=sys.stderr, flush=True)
 
 
 def plain(value: Any) -> Any:
@@ -66,50 +75,3 @@ def run_folder(name: str, parent: str | Path = "runs") -> Path:
     stamp = Path(parent) / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     tries = (stamp.with_name(f"{stamp.name}-{i}") for i in range(2, 1000))
     return stamp if not stamp.exists() else next(p for p in tries if not p.exists())
-
-
-@contextlib.contextmanager
-def progress_bar(title: str, unit: str = "ticks") -> Iterator[Progress | None]:
-    """A bar with rate, time left and the present metrics, for `train(progress=)`; None, hence
-    silence, without a terminal.
-    """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[rate]}"),
-    )
-    console = Console(stderr=True)
-    with Progress(
-        *columns,
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[now]}"),
-        console=console,
-        transient=True,
-    ) as bar:
-        task = bar.add_task(title, total=None, rate="", now="")
-
-        def report(done: int, total: int, latest: dict[str, float]) -> None:
-            speed = bar.tasks[0].speed
-            rate = f"{speed:,.0f} {unit}/s" if speed else ""
-            bar.update(
-                task,
-                completed=done,
-                total=total,
-                rate=rate,
-                now="  ".join(f"{k} {v:.4g}" for k, v in latest.items()),
-            )
-
-        yield report

@@ -6,7 +6,15 @@ import argparse
 from itertools import groupby
 
 from ..catalogue import METHODS, RULES, MethodEntry, datasets, devices
-from ..catalogue.arguments import count, fraction, from_zero, positive, probability, seed, share
+from ..catalogue.arguments import (
+    count,
+    fraction_or_none,
+    from_zero,
+    positive,
+    probability,
+    seed,
+    share,
+)
 from ..catalogue.common import OPTIMISERS
 from ..catalogue.phases import CV, DURATIONS, KAPPA, SELECTIONS
 
@@ -154,9 +162,11 @@ def length(group: argparse._ArgumentGroup, method: MethodEntry) -> None:
     budget.add_argument("--ticks", type=count, metavar="N", help="network time steps to train for")
     group.add_argument(
         "--average",
-        type=fraction,
+        type=fraction_or_none,
+        default=method.average,
         metavar="FRACTION",
-        help="slow weights: average the parameters from this fraction of training on, such as 0.5",
+        help="slow weights: average the parameters from this fraction of training on, such as "
+        "0.5; none for no average",
     )
 
 
@@ -165,7 +175,11 @@ def training(p: argparse.ArgumentParser, method: MethodEntry) -> None:
     group = p.add_argument_group("training")
     length(group, method)
     group.add_argument(
-        "--seeds", type=count, default=1, metavar="S", help="number of seeds, trained side by side"
+        "--seeds",
+        type=count,
+        default=method.seeds,
+        metavar="S",
+        help="number of seeds, trained side by side",
     )
     group.add_argument("--seed", type=seed, default=0, metavar="BASE", help="the first seed")
     group.add_argument(

@@ -61,14 +61,15 @@ def run(args: argparse.Namespace) -> int:
     from ..lanes import lanes
     from ..log import budget, identity
 
-    data = datasets.load(args.data, args.side)
-    task = METHODS[args.method].build(args, data)
-    ticks = budget(1, ticks_of(args, task.run.process), None)
-    # What has to be refused is refused before a folder is made.
-    check(task.run)
-    engine = choose(args.engine, task.run, args.threads).name
-    fits_in_memory(task.run, args.seeds, args.records)
-    every = lanes(task.run, args.seeds, args.seed)
+    with common.status("starting JAX and checking the run"):
+        data = datasets.load(args.data, args.side)
+        task = METHODS[args.method].build(args, data)
+        ticks = budget(1, ticks_of(args, task.run.process), None)
+        # What has to be refused is refused before a folder is made.
+        check(task.run)
+        engine = choose(args.engine, task.run, args.threads).name
+        fits_in_memory(task.run, args.seeds, args.records)
+        every = lanes(task.run, args.seeds, args.seed)
     parts = {"metrics": task.metrics, "observers": {}, "average": average_of(args.average)}
     plan = identity(every.dims, described(every.settings), engine, parts)
     out = args.out or common.run_folder(f"{args.method}-{data.name}-{args.rule}")
@@ -78,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 def go(args: argparse.Namespace, task: Task, data: Any, ticks: int, folder: Path) -> int:
     """Train in a folder that is this run's own."""
+    from ..progress import display
     from ..training import train
 
     checkpoint = folder / "checkpoint.npz"
@@ -101,12 +103,12 @@ def go(args: argparse.Namespace, task: Task, data: Any, ticks: int, folder: Path
         write(folder / "config.json", about)
     title = f"{args.method} {args.rule}"
     with STOPPING.stoppable():
-        with common.progress_bar(title) as bar:
+        with display(True, title) as bar:
+            bar.stage("compiling")
 
             def progress(done: int, total: int, latest: dict[str, float]) -> None:
                 STOPPING.safe_point()
-                if bar:
-                    bar(done, total, latest)
+                bar(done, total, latest)
 
             record = train(
                 task.run,
@@ -167,6 +169,8 @@ def fits_in_memory(run: Any, seeds: int, records: int) -> None:
 
     state = jax.eval_shape(lambda key: init(run, key), jax.random.key(0))
     need = 4 * seeds * (3 * sum(leaf.size for leaf in jax.tree.leaves(state)) + 5 * records)
+    if "sysconf" not in dir(os):  # Windows
+        return
     have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if need > have:
         raise ValueError(
@@ -220,6 +224,14 @@ def mean_and_sd(values: dict[str, Any]) -> str:
     return "diverged" if values["mean"] is None else f"{values['mean']:.6g}{spread}"
 
 
+def where_it_lies(record: Any) -> tuple[dict[str, Any], str]:
+    """What an untrained and a perfect learner score, for --json and in words."""
+    untrained, optimum = record.untrained(), record.optimum()
+    known = {} if optimum is None else {"optimum": optimum}
+    best = "" if optimum is None else f", a perfect one {optimum:.4g}"
+    return {"untrained": untrained} | known, f"(an untrained one has {untrained:.4g}{best})"
+
+
 def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
     final, metric = summary(record), record.metrics[0]
     clocks = {
@@ -231,11 +243,11 @@ def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
     if lost:
         say(f"{lost} of {args.seeds} seeds diverged: try a smaller --lr.")
     averaged = {"averaged": summary(record, averaged=True)} if record.averaged else {}
-    slow = "".join(f", averaged {mean_and_sd(values)}," for values in averaged.values())
+    slow = "".join(f", averaged {mean_and_sd(values)}" for values in averaged.values())
+    scale, words = where_it_lies(record)
     say(
-        f"{metric} {mean_and_sd(final)}{slow} after {clocks['phases']:,} phases in "
-        f"{times['seconds']:.1f} s "
-        f"({record.attrs['engine']} engine); see {folder}"
+        f"{metric} {mean_and_sd(final)}{slow} {words} after {clocks['phases']:,} phases in "
+        f"{times['seconds']:.1f} s ({record.attrs['engine']} engine); see {folder}"
     )
     if args.json:
         result = {
@@ -244,6 +256,7 @@ def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
             "metric": metric,
             "final": final,
             **averaged,
+            **scale,
             **clocks,
             **times,
         }

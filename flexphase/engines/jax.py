@@ -12,6 +12,7 @@ from jax import Array
 
 from ..core import NONE, Observer, Run, State, Visits, declares, init, tick
 from ..lanes import Lanes
+from .sharding import spread, spread_run
 from .tapes import check_signs
 
 Observers = Mapping[str, Observer]
@@ -42,6 +43,8 @@ def _loop(lanes: Lanes, observers: Observers, state: State, ticks: Array) -> Sta
 class JaxEngine:
     """Advances in pieces of about a third of a second: progress shows, Ctrl-C is handled promptly.
 
+    Where JAX has several devices, each gets an equal part of the lanes; see `sharding.py`.
+
     Args:
         observers: by name; each sees the state of every lane after every tick.
     """
@@ -52,7 +55,7 @@ class JaxEngine:
         self.observers = dict(observers or {})
 
     def start(self, lanes: Lanes, params: Any = None) -> State:
-        return start(lanes, params, self.observers)
+        return start(spread_run(lanes), spread(lanes, params), self.observers)
 
     def advance(
         self,
@@ -63,6 +66,7 @@ class JaxEngine:
         visits: Visits = NONE,
     ) -> State:
         done, piece = 0, 1
+        lanes, state = spread_run(lanes), spread(lanes, state)
         while done < ticks:
             began, n = time.perf_counter(), min(piece, visits.ahead(done, ticks))
             state = jax.block_until_ready(_loop(lanes, self.observers, state, jnp.int32(n)))

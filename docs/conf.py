@@ -1,0 +1,149 @@
+"""The documentation site: `make docs` builds it to docs/_build/html.
+
+Pages are Markdown (MyST). Those under docs/notebooks/ are run at build. The reference is made here
+from the public names of `flexphase/api.py` and their docstrings.
+"""
+
+import re
+from importlib import import_module
+from inspect import isfunction
+from pathlib import Path
+from typing import Any
+
+import flexphase
+from flexphase import api, live
+
+HERE = Path(__file__).parent
+
+project = "flexphase"
+author = "The flexphase developers"
+release = version = flexphase.__version__
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+]
+exclude_patterns = ["_build"]
+default_role = "code"
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(HERE / "_build" / "notebooks")
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autosummary_generate = False
+napoleon_numpy_docstring = False
+
+html_theme = "sphinx_book_theme"
+html_title = "flexphase"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "home_page_in_toc": True,
+    "show_toc_level": 2,
+    "use_download_button": False,
+    "use_fullscreen_button": False,
+}
+html_context = {"default_mode": "auto"}
+
+
+def groups() -> dict[str, list[str]]:
+    """The public names under the comments that stand over them in `api.py`."""
+    listed = Path(api.__file__).read_text().partition("__all__ = [")[2]
+    parts = re.split(r"^    # (.*)\n", listed, flags=re.MULTILINE)[1:]
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return {title: re.findall(r'"(\w+)"', names) for title, names in pairs}
+
+
+def entry(name: str, module: str) -> str:
+    """The directive that shows a name's docstring."""
+    value = getattr(import_module(module), name)
+    if isinstance(value, type):
+        return f".. autoclass:: {module}.{name}\n   :members:\n"
+    return f".. {'autofunction' if isfunction(value) else 'autodata'}:: {module}.{name}\n"
+
+
+def page(title: str, names: list[str], module: str = "flexphase") -> str:
+    """A table of the names, and below it the docstring of each."""
+    rows = "\n".join(f"   {name}" for name in names)
+    entries = "\n".join(entry(name, module) for name in names)
+    head = f"{title}\n{'=' * len(title)}\n"
+    return f"{head}\n.. currentmodule:: {module}\n\n.. autosummary::\n\n{rows}\n\n{entries}"
+
+
+def write(path: Path, text: str) -> None:
+    """Leaves a file alone that says this already, so that it is not built again."""
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def reference(_: Any) -> None:
+    """docs/reference/: a page for each group of names."""
+    for number, (title, names) in enumerate(groups().items()):
+        words = title[0].upper() + title[1:]
+        write(HERE / "reference" / f"{number}_{title.split()[-1]}.rst", page(words, names))
+    for name in ("export", "sklearn", "plot", "theory"):
+        module = import_module(f"flexphase.{name}")
+        own = getattr(module, "__all__", None) or [
+            n
+            for n, v in vars(module).items()
+            if getattr(v, "__module__", "") == module.__name__ and not n.startswith("_")
+        ]
+        text = page(f"flexphase.{name}", sorted(own), module.__name__)
+        write(HERE / "reference" / f"{name}.rst", text)
+
+
+def plain_text(
+    _app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]
+) -> None:
+    """Docstrings are plain text with `code` and indented examples: what reStructuredText would
+    read into | * _ is not meant.
+    """
+    inside = None  # the indent of the line that an example follows
+    for i, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if line and inside is not None and indent <= inside:
+            inside = None
+        if inside is not None:
+            continue
+        parts = re.split(r"(`[^`]*`)", line)
+        parts[::2] = [re.sub(r"([|*]|(?<=\w)_(?=\W|$))", r"\\\1", part) for part in parts[::2]]
+        lines[i] = "".join(parts)
+        example = [*lines[i + 1 : i + 3], "", ""]
+        if line.endswith(":") and not example[0] and example[1].startswith(" " * (indent + 4)):
+            lines[i], inside = lines[i] + ":", indent
+
+
+def left_out(_app: Any, _what: str, name: str, *_: Any) -> bool | None:
+    """scikit-learn's own functions, which link to its glossary."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
+def more(_app: Any, name: str, source: list[str]) -> None:
+    """Pages that the front page does not list yet, where it says MORE."""
+    if name == "index":
+        listed = re.findall(r"^\w+$", source[0], flags=re.MULTILINE)
+        pages = {path.stem for path in HERE.glob("*.md")} - {"index", *listed}
+        source[0] = re.sub("^MORE$", "\n".join(sorted(pages)), source[0], flags=re.MULTILINE)
+
+
+def live_page(app: Any, error: Exception | None) -> None:
+    """The page where phases run, as it is."""
+    if error is None and app.builder.name == "html":
+        (Path(app.outdir) / "live_page.html").write_text(live.page(), encoding="utf-8")
+
+
+def setup(app: Any) -> None:
+    app.connect("builder-inited", reference)
+    app.connect("source-read", more)
+    app.connect("autodoc-process-docstring", plain_text, priority=400)
+    app.connect("autodoc-skip-member", left_out)
+    app.connect("build-finished", live_page)
