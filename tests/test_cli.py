@@ -507,15 +507,16 @@ def test_a_real_signal_ends_a_real_process_and_loses_nothing(sent, tmp_path):
     command = [
         sys.executable,
         "-c",
-        f"{hear}; from flexphase.cli import main; sys.exit(main())",
+        f"{hear}; from flexphase.__main__ import main; main()",
         *words,
     ]
+    checkpoint, times = tmp_path / "run" / "checkpoint.npz", set()
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        while process.poll() is None and not (tmp_path / "run" / "checkpoint.npz").exists():
+        while process.poll() is None and len(times) < 2:  # the first is written before it compiles
+            times |= {checkpoint.stat().st_mtime_ns} if checkpoint.exists() else set()
             time.sleep(0.05)
-        time.sleep(1)
         process.send_signal(sent)
         try:
             out, err = process.communicate(timeout=120)
