@@ -4,9 +4,11 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 OUT ?= runs/reproduce
 WORKERS ?= 2
+FUZZ_SECONDS ?= 60
+SEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-slow lint reproduce readme bench docs sanitize wheel clean
+.PHONY: help install test test-slow test-kill fuzz lint reproduce readme bench docs sanitize wheel clean
 
 help:  ## these lines
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -24,6 +26,13 @@ test: lint  ## ruff, pyright and the tests
 
 test-slow: install  ## the heavier statistical and kill tests
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m slow
+
+test-kill: install  ## commands killed at random moments, small disks and limits (KILLS=100 SEED=0)
+	$(BIN)/python -m pytest -q -s -p no:xdist -m kill tests/test_kill_commands.py
+
+fuzz: install  ## random command lines, harmed files, tapes under ASan and UBSan (FUZZ_SECONDS=60)
+	$(BIN)/python tests/fuzz/fuzz.py --seconds $(FUZZ_SECONDS) --seed $(SEED)
+	SCRIPT=tests/fuzz/tapes.py sh native/sanitize.sh --seconds $(FUZZ_SECONDS) --seed $(SEED)
 
 lint: install  ## ruff and pyright
 	$(BIN)/ruff check .

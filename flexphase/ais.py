@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .checks import count, matrix
+from .checks import count, zeros_and_ones
 from .core import Key
 from .likelihood import ENUMERABLE, exact_samples, least_nll
 from .methods.binary import bernoulli, check_rows, sample
@@ -144,7 +144,7 @@ class AnnealedNLL(eqx.Module):
     sampling: too low in expectation, by little if the chains are good. A metric for `train`.
     """
 
-    data: Array = eqx.field(converter=matrix)
+    data: Array = eqx.field(converter=zeros_and_ones)
 
     @property
     def optimum(self) -> float:

@@ -13,6 +13,7 @@ from .core import (
     Run,
     Source,
     State,
+    Updater,
     tick,
 )
 from .data import (
@@ -34,6 +35,10 @@ from .data import (
     two_moons,
 )
 from .estimators import Baseline, Differential, TwoTerm, Weighted, always_on, differential, two_term
+from .hardware.circuit import Circuit
+from .hardware.device import Device
+from .hardware.ledger import ledger
+from .hardware.on_device import OnDevice
 from .lanes import Grid, grid
 from .likelihood import NLL, log_z
 from .log import AtEnd, OverLanes
@@ -42,24 +47,31 @@ from .methods import (
     NCE,
     RBM,
     Accuracy,
+    BinaryUnits,
     BoltzmannMachine,
+    Centred,
     ContrastiveHebbian,
     DeepResistor,
     Descent,
     EnergyModel,
     EquilibriumPropagation,
     ForwardForward,
+    GaussianUnits,
     Gibbs,
     GridNLL,
+    Harmonium,
     HelmholtzMachine,
     Holomorphic,
     Hopfield,
     Langevin,
+    MixedUnits,
     PredictiveCoding,
     RandomSign,
     RecurrentHebbian,
     ResistorNetwork,
     SelfContrastiveForwardForward,
+    SoftmaxUnits,
+    Tempered,
     conductances,
     deep_energy_model,
     layered_edges,
@@ -98,6 +110,7 @@ from .rules import aol, aol_random, cd, isd
 from .theory.moments import moments
 from .theory.plan import plan
 from .training import train
+from .unit_likelihood import UnitNLL, unit_ais
 
 __all__ = [  # noqa: RUF022
     # data and stimuli
@@ -142,6 +155,13 @@ __all__ = [  # noqa: RUF022
     "schedule",
     # methods
     "RBM",
+    "Harmonium",
+    "BinaryUnits",
+    "GaussianUnits",
+    "SoftmaxUnits",
+    "MixedUnits",
+    "Tempered",
+    "Centred",
     "BoltzmannMachine",
     "ForwardForward",
     "EquilibriumPropagation",
@@ -187,6 +207,10 @@ __all__ = [  # noqa: RUF022
     "Estimator",
     "Observer",
     "Optimiser",
+    "Updater",
+    "Device",
+    "OnDevice",
+    "Circuit",
     "Run",
     "State",
     "tick",
@@ -200,6 +224,8 @@ __all__ = [  # noqa: RUF022
     "NLL",
     "GridNLL",
     "Accuracy",
+    "UnitNLL",
+    "unit_ais",
     "log_z",
     "bracket",
     "ForwardForwardError",
@@ -212,6 +238,7 @@ __all__ = [  # noqa: RUF022
     "AtEnd",
     "OverLanes",
     "Trace",
+    "ledger",
     "PhaseStatistics",
     "moments",
     "plan",

@@ -2,9 +2,9 @@
 bits.
 """
 
+import hashlib
 import json
 import os
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .averages import Slow
-from .describe import digest, is_key, plain_array
-from .record import replacing
+from .describe import difference, is_key, plain_array
+from .files import content, npz, plain_json, replacing, understood
 
 if TYPE_CHECKING:
     from .log import Log
@@ -47,38 +47,35 @@ def keep(log: "Log") -> None:
     arrays |= {
         "diverged_at": log.diverged_at,
         "times": np.array(list(log.times.values())),
-        "digest": np.array(digest(identity)),
         "identity": np.frombuffer(json.dumps(identity).encode(), np.uint8),
     }
+    arrays["checksum"] = checksum(arrays)
     with replacing(log.checkpoint) as part, open(part, "wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
         file.flush()
         os.fsync(file.fileno())
 
 
+def checksum(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """The SHA-256 of all arrays: their names, types, shapes and bytes."""
+    whole = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        whole.update(repr((name, array.dtype.str, array.shape)).encode())
+        whole.update(np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(whole.digest(), np.uint8)
+
+
 def restore(log: "Log") -> None:
     """Go on from the checkpoint; refuse one that is damaged or belongs to another run."""
     path = log.checkpoint
-    try:
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:  # type: ignore[arg-type]
-            kept = dict(file)
-        identity = json.loads(kept["identity"].tobytes().decode())
-        if str(kept["digest"]) != digest(identity):
-            raise ValueError("its description was changed")
+    assert path
+    with understood(f"{path} is not a checkpoint of flexphase", "; choose another folder"):
+        kept = npz(content(path))
+        if not np.array_equal(kept.pop("checksum", np.empty(0)), checksum(kept)):
+            raise ValueError("its checksum is wrong, so it was damaged or changed")
+        identity = plain_json(kept.pop("identity").tobytes())
         if identity == log.identity():
             take(log, kept)
-    except (
-        OSError,
-        KeyError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        EOFError,
-        zipfile.BadZipFile,
-    ) as error:
-        raise ValueError(
-            f"{path} is not a checkpoint of flexphase ({error}); choose another folder."
-        ) from None
     if identity != log.identity():
         raise ValueError(
             f"{path} belongs to another configuration: {difference(identity, log.identity())}; "
@@ -95,28 +92,38 @@ def restore(log: "Log") -> None:
 
 def take(log: "Log", kept: dict[str, np.ndarray]) -> None:
     """The arrays of a checkpoint, if they fit."""
-    fresh = leaves_of(log.state)
-    state = [kept[f"state{i}"] for i in range(len(fresh))]
-    curves = {name: list(kept[f"curve.{name}"]) for name in log.curves}
-    fits = [(a.shape, a.dtype) for a in state] == [(a.shape, a.dtype) for a in fresh]
-    lengths = {len(curve) for curve in curves.values()}
-    lanes = (len(log.lanes.keys),)
-    if not fits or len(lengths) != 1 or 0 in lengths:
-        raise ValueError("its arrays do not fit together")
-    if any(np.shape(point) != lanes for curve in curves.values() for point in curve):
-        raise ValueError("its curves do not have one number a lane")
-    if kept["diverged_at"].shape != lanes or kept["times"].shape != (len(log.times),):
-        raise ValueError("its arrays do not fit together")
+    like = layout(log, points=len(kept["curve.ticks"]))
+    if kept.keys() != like.keys():
+        raise ValueError("its arrays are not those of the run")
+    for name, array in kept.items():
+        shape, dtype = like[name]
+        shape = array.shape[:1] if name == "taken" else shape
+        kind = array.dtype == dtype if dtype else array.dtype.kind in "biuf"
+        if array.shape != shape or not kind or (0 in shape[:1] and name == "curve.ticks"):
+            raise ValueError(f"its {name} does not fit the run")
+    state = tree_of(log.state, [kept[f"state{i}"] for i in range(len(leaves_of(log.state)))])
+    ticks = np.asarray(state.ticks)
+    if (ticks != ticks[0]).any() or ticks[0] < 0 or (kept["curve.ticks"][-1] != ticks).any():
+        raise ValueError("its clocks do not agree")
     if log.slow is not None:
-        like, taken = log.slow.mean, kept["taken"]
-        mean = [kept[f"slow{i}"] for i in range(len(like))]
-        fits = [(m.shape, m.dtype) for m in mean] == [(m.shape, m.dtype) for m in like]
-        if not fits or taken.ndim != 1 or taken.dtype != np.int64:
-            raise ValueError("its slow weights do not fit the run")
-        log.slow = Slow(log.slow.average, mean, taken.tolist())
-    log.state = tree_of(log.state, state)
-    log.curves, log.diverged_at = curves, kept["diverged_at"].astype(np.int64)
+        mean = [kept[f"slow{i}"] for i in range(len(log.slow.mean))]
+        log.slow = Slow(log.slow.average, mean, kept["taken"].tolist())
+    log.state = state
+    log.curves = {name: list(kept[f"curve.{name}"]) for name in log.curves}
+    log.diverged_at = kept["diverged_at"]
     log.times = dict(zip(log.times, kept["times"].tolist(), strict=True))
+
+
+def layout(log: "Log", points: int) -> dict[str, tuple[tuple[int, ...], Any]]:
+    """Shape and dtype of every array in a checkpoint of this run; None: any real number."""
+    lanes, number = (len(log.lanes.keys),), np.dtype(np.float64)
+    arrays = {f"state{i}": leaf for i, leaf in enumerate(leaves_of(log.state))}
+    if log.slow is not None:
+        arrays |= {f"slow{i}": leaf for i, leaf in enumerate(log.slow.mean)}
+        arrays["taken"] = np.zeros(0, np.int64)
+    like = {name: (array.shape, array.dtype) for name, array in arrays.items()}
+    like |= {"diverged_at": (lanes, np.dtype(np.int64)), "times": ((len(log.times),), number)}
+    return like | {f"curve.{name}": ((points, *lanes), None) for name in log.curves}
 
 
 def settle_average(log: "Log") -> None:
@@ -136,14 +143,3 @@ def settle_average(log: "Log") -> None:
     nothing = np.full(len(log.lanes.keys), np.nan)
     for name in log.metrics:
         log.curves[f"averaged.{name}"] = [nothing for _ in log.curves[f"averaged.{name}"]]
-
-
-def difference(then: Any, now: Any, path: str = "") -> str:
-    """The first place where two descriptions differ, in words."""
-    if isinstance(then, dict) and isinstance(now, dict):
-        for name in [*then, *now]:
-            if then.get(name) != now.get(name):
-                where = f"{path}.{name}" if path else str(name)
-                return difference(then.get(name), now.get(name), where)
-    short = [text if len(text) < 60 else f"{text[:57]}..." for text in map(json.dumps, (then, now))]
-    return f"{path.removeprefix('run.')} was {short[0]} and is now {short[1]}"

@@ -81,12 +81,18 @@ def above_zero(value: Any, what: str, most: float = np.inf) -> Array:
     return jnp.asarray(value, jnp.float32)
 
 
+def between(value: Any, what: str, low: float, high: float = np.inf) -> Array:
+    """A number from low to high, both included."""
+    array = _number(value, what)
+    if array is not None and not np.all((array >= low) & (array <= high)):
+        top = f" and at most {high:g}" if high < np.inf else ""
+        raise ValueError(f"{what} must be at least {low:g}{top}, not {value!r}.")
+    return jnp.asarray(value, jnp.float32)
+
+
 def from_zero(value: Any, what: str) -> Array:
     """A number that is not negative."""
-    array = _number(value, what)
-    if array is not None and np.any(array < 0):
-        raise ValueError(f"{what} must be at least 0, not {value!r}.")
-    return jnp.asarray(value, jnp.float32)
+    return between(value, what, 0)
 
 
 def at_least_one(value: Any, what: str) -> Array:
@@ -161,11 +167,16 @@ def matrix(data: Any, binary: bool = False) -> Array:
     if isinstance(data, Tracer):
         return data
     try:
-        array = np.asarray(data, dtype=np.float32)
+        array = np.asarray(data)
     except (TypeError, ValueError):
         raise ValueError(
             "data must be a two-dimensional array of numbers, one row per sample."
         ) from None
+    if array.dtype.kind not in "biuf" and not jnp.issubdtype(array.dtype, jnp.floating):
+        raise ValueError(
+            f"data must be real numbers, one row per sample, not {array.dtype}; convert them first."
+        )
+    array = array.astype(np.float32)
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(
             f"data must be a non-empty array of shape (rows, features), not {array.shape}."
@@ -177,7 +188,12 @@ def matrix(data: Any, binary: bool = False) -> Array:
             "a Bernoulli model needs data of zeros and ones; call binarise(data, threshold=0.5) "
             "first."
         )
-    return jnp.asarray(data, jnp.float32)
+    return jnp.asarray(array)
+
+
+def zeros_and_ones(data: Any) -> Array:
+    """A (rows, features) array of zeros and ones."""
+    return matrix(data, binary=True)
 
 
 def matrices(data: Any) -> Any:

@@ -84,15 +84,16 @@ def label_free_energies(params: Params, images: Array, classes: int) -> Array:
 
 class FreeEnergyError(eqx.Module):
     """The label of least free energy: exact, p(label | image) is proportional to exp(-F(image,
-    label)) over one-hot labels.
+    label)) over one-hot labels. With `binary=False` pixels may be any numbers, for a `Harmonium`
+    with Gaussian ones: what they contribute by themselves is the same for all labels.
     """
 
     images: Array
     labels: Array
     classes: int = eqx.field(static=True)
 
-    def __init__(self, images: Any, labels: Any, classes: int = 10):
-        self.images, self.classes = matrix(images, binary=True), classes
+    def __init__(self, images: Any, labels: Any, classes: int = 10, binary: bool = True):
+        self.images, self.classes = matrix(images, binary=binary), classes
         self.labels = jnp.asarray(whole_labels(labels, len(self.images), classes))
 
     def __call__(self, params: Params) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .core import Observer, Optimiser, Phase, Run, declares, init
+from .core import Observer, Phase, Run, declares, init
 from .lanes import Grid
 
 PARTS = {
@@ -18,9 +18,10 @@ PARTS = {
     "process": ("init", "step"),
     "estimator": ("check", "init", "update"),
     "source": ("init", "__call__"),
-    "optimiser": ("init", "update"),
+    "optimiser": (),  # see UPDATER
 }
 VALUES = {"process": ("alternates", "b", "mean_length"), "source": ("stimuli",)}
+UPDATER = ("init", "update", "hold")
 OBSERVER = ("init", "see", "result")
 
 
@@ -47,12 +48,28 @@ def check(given: Run | Grid) -> None:
         if not isinstance(run, Run):
             raise ValueError(f"a grid holds runs, not {_named(run)}: return Run(...) from it.")
         complete(run)
+        check_numbers(run)
         run.estimator.check(run.process)
         check_graded(run)
         if not any(run.source is source and run.method == method for source, method in checked):
             run.method.check(run.source.stimuli)
             checked.append((run.source, run.method))
     shapes(runs[0])
+
+
+def check_numbers(run: Run) -> None:
+    """A run has one learning rate, one b and one mean length; several are a grid."""
+    numbers = {
+        "eta": run.optimiser.eta,
+        "b": run.process.b,
+        "the length of a phase": run.process.mean_length,
+    }
+    for name, value in numbers.items():
+        if jnp.ndim(value):
+            raise ValueError(
+                f"{name} is an array of shape {jnp.shape(value)}, and a run has one number; use "
+                "grid for several: grid(lambda b: Run(...), b=[0.3, 0.5])."
+            )
 
 
 def check_graded(run: Run) -> None:
@@ -75,30 +92,37 @@ def check_graded(run: Run) -> None:
 
 def complete(run: Run) -> None:
     """Every part has what its protocol asks for."""
-    for part, names in PARTS.items():
-        thing = getattr(run, part)
-        if isinstance(thing, type):
-            raise ValueError(
-                f"the {part} is the class {thing.__name__} itself; make one: {thing.__name__}(...)."
-            )
-        if missing := [name for name in names if not callable(getattr(thing, name, None))]:
-            raise ValueError(
-                f"the {part} {_named(thing)} has no function {missing[0]!r}; a {part} needs "
-                f"{', '.join(names)}."
-            )
-        for name in VALUES.get(part, ()):
-            try:
-                getattr(thing, name)
-            except AttributeError:
-                raise ValueError(
-                    f"the {part} {_named(thing)} has no {name!r}; a {part} needs "
-                    f"{', '.join(VALUES[part])}."
-                ) from None
-    if not isinstance(run.optimiser, Optimiser):
+    if not isinstance(run, Run):
+        raise ValueError(f"a run is needed, not {_named(run)}.")
+    for part in PARTS:
+        complete_part(part, getattr(run, part))
+    if not all(callable(getattr(run.optimiser, name, None)) for name in UPDATER):
         raise ValueError(
             f"the optimiser is {_named(run.optimiser)}; write Optimiser(eta), or "
             "Optimiser(eta, optax.adam)."
         )
+
+
+def complete_part(part: str, thing: Any) -> None:
+    """The part of that name has what its protocol asks for."""
+    names = PARTS[part]
+    if isinstance(thing, type):
+        raise ValueError(
+            f"the {part} is the class {thing.__name__} itself; make one: {thing.__name__}(...)."
+        )
+    if missing := [name for name in names if not callable(getattr(thing, name, None))]:
+        raise ValueError(
+            f"the {part} {_named(thing)} has no function {missing[0]!r}; a {part} needs "
+            f"{', '.join(names)}."
+        )
+    for name in VALUES.get(part, ()):
+        try:
+            getattr(thing, name)
+        except AttributeError:
+            raise ValueError(
+                f"the {part} {_named(thing)} has no {name!r}; a {part} needs "
+                f"{', '.join(VALUES[part])}."
+            ) from None
 
 
 def shapes(run: Run) -> None:
@@ -194,7 +218,8 @@ def one_number(name: str, value: Any) -> None:
     single = len(leaves) == 1 and leaves[0] is value
     shape = getattr(value, "shape", ()) if single else None
     dtype = getattr(value, "dtype", None)
-    real = dtype is None or jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_
+    numbers = dtype is not None and (jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_)
+    real = numbers or (dtype is None and isinstance(value, (int, float)))
     complex_ = dtype is not None and jnp.issubdtype(dtype, jnp.complexfloating)
     if not single or value is None or shape != () or not real or complex_:
         what = f"an array of shape {shape}" if shape else _named(value)

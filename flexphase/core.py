@@ -121,6 +121,23 @@ class Estimator(Protocol):
         ...
 
 
+class Updater(Protocol):
+    """Eq. 5, last line: what a step does to the parameters. `Optimiser`, or a device around it."""
+
+    @property
+    def eta(self) -> Any: ...  # the learning rate
+    @property
+    def make(self) -> Any: ...  # eta -> optax.GradientTransformation
+    def init(self, key: Key, params: PyTree) -> PyTree: ...  # -> state
+    def update(self, step: PyTree, opt: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
+        """-> parameters after the step, state."""
+        ...
+
+    def hold(self, opt: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
+        """-> parameters after a tick without a step, state; called once before the first tick."""
+        ...
+
+
 class Optimiser(eqx.Module):
     """An optax optimiser whose learning rate is a leaf, so that eta can be swept.
 
@@ -143,6 +160,10 @@ class Optimiser(eqx.Module):
         updates, opt = self.make(self.eta).update(step, opt, params)
         return optax.apply_updates(params, updates), opt
 
+    def hold(self, opt: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
+        """Parameters stay as they are."""
+        return params, opt
+
 
 class Run(NamedTuple):
     """An experiment is a value of five orthogonal parts."""
@@ -151,7 +172,7 @@ class Run(NamedTuple):
     process: Process
     estimator: Estimator
     source: Source
-    optimiser: Optimiser
+    optimiser: Updater
 
     def __repr__(self) -> str:
         """A line for each part, with its numbers."""
@@ -256,6 +277,8 @@ def init(run: Run, key: Key, params: PyTree = None) -> State:
     key, k_method, k_source, k_process = lane_keys(key)
     fresh, z = run.method.init(k_method)
     params = fresh if params is None else params
+    opt = run.optimiser.init(jax.random.fold_in(k_process, 1), params)
+    params, opt = run.optimiser.hold(opt, params)
     one, zero = jnp.float32(1), jnp.int32(0)
     return State(
         params=params,
@@ -264,7 +287,7 @@ def init(run: Run, key: Key, params: PyTree = None) -> State:
         phase=Phase(-one, one, one, zero, zero),  # nothing is left of it: tick draws the first
         process=run.process.init(k_process),
         memory=run.estimator.init(params),
-        opt=run.optimiser.init(jax.random.fold_in(k_process, 1), params),
+        opt=opt,
         key=key,
         ticks=zero,
         phases=zero,
@@ -287,7 +310,7 @@ def tick(run: Run, s: State) -> State:
     g = run.method.grad(s.params, z, x, phase.sign)
     step, apply, memory = run.estimator.update(phase, g, s.memory)
     stepped = run.optimiser.update(step, s.opt, s.params)
-    params, opt = where(apply, stepped, (s.params, s.opt))
+    params, opt = where(apply, stepped, run.optimiser.hold(s.opt, s.params))
     return State(
         params=params,
         z=z,

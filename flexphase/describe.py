@@ -69,6 +69,10 @@ KNOWN = {
 }
 
 
+#: Modules of flexphase that hold no part of a run.
+NO_PARTS = [["cli"], ["sweep"], ["experiments"], ["report"], ["live"], ["files"]]
+
+
 class Swept(NamedTuple):
     """A number in which the lanes differ: its values, dimensions of the grid first."""
 
@@ -97,6 +101,17 @@ def described(value: Any) -> Described:
 def digest(description: Description) -> str:
     """The same for the same description, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
+
+
+def difference(then: Any, now: Any, path: str = "") -> str:
+    """The first place where two descriptions differ, in words."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        for name in [*then, *now]:
+            if then.get(name) != now.get(name):
+                where = f"{path}.{name}" if path else str(name)
+                return difference(then.get(name), now.get(name), where)
+    short = [text if len(text) < 60 else f"{text[:57]}..." for text in map(json.dumps, (then, now))]
+    return f"{path.removeprefix('run.')} was {short[0]} and is now {short[1]}"
 
 
 def is_key(leaf: Any) -> bool:
@@ -344,6 +359,7 @@ class Builder:
                 return self.unchanged(thing, what, name)
         module, _, attribute = name.rpartition(".")
         ours = re.fullmatch(r"flexphase(\.[a-z][a-z_0-9]*)*", module)
+        ours = ours and module.split(".")[1:2] not in NO_PARTS
         allowed = any(module == m or module.startswith(f"{m}.") for m in self.modules)
         if not (ours or allowed) or not attribute.isidentifier():
             raise ValueError(

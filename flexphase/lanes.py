@@ -105,10 +105,17 @@ def lanes(run: PyTree, seeds: int, seed: int) -> Lanes:
             leaf is same[0] or np.array_equal(leaf, same[0]) for leaf in same
         )
         axes.append(None if shared else 0)
-        leaves.append(same[0] if shared else jnp.repeat(jnp.stack(same), seeds, axis=0))
+        leaves.append(same[0] if shared else repeated(same, seeds))
     treedef = flat[0][1]
     merged = eqx.combine(jax.tree.unflatten(treedef, leaves), static[0])
     numbers = np.arange(seed, seed + seeds)
     keys = jnp.tile(jax.vmap(jax.random.key)(numbers), len(points))
     dims = {name: np.asarray(axis) for name, axis in dims.items()} | {"seed": numbers}
     return Lanes(merged, jax.tree.unflatten(treedef, axes), keys, dims)
+
+
+def repeated(leaves: Sequence[Array], seeds: int) -> Array:
+    """The leaves along a new axis, each as often as there are seeds."""
+    if jnp.issubdtype(leaves[0].dtype, jax.dtypes.prng_key):
+        return jnp.repeat(jnp.stack(leaves), seeds, axis=0)
+    return jnp.asarray(np.repeat(np.stack(leaves), seeds, axis=0))  # nothing has to be compiled

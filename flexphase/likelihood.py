@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .checks import count, matrix
+from .checks import count, zeros_and_ones
 from .core import Key
 from .kernels import MISSING, rbm_nll
 from .log import OverLanes, each_lane
@@ -129,7 +129,7 @@ class NLL(OverLanes):
     compiled kernel if there is one.
     """
 
-    data: Array = eqx.field(converter=matrix)
+    data: Array = eqx.field(converter=zeros_and_ones)
 
     @property
     def optimum(self) -> float:

@@ -20,7 +20,8 @@ from .contract import one_number
 from .core import NONE, Observer, State, Visits
 from .describe import Described, described, digest
 from .lanes import Lanes
-from .record import CLOCKS, RESERVED, Record, deciding_versions, leaf_name, versions
+from .record import RESERVED, Record, deciding_versions, leaf_name, versions
+from .record_schema import CLOCKS
 
 KEPT_DATA = 2**20  # numbers: smaller data are kept in the record, larger ones by their digest
 
@@ -44,6 +45,19 @@ def budget(mean_length: Any, ticks: int | None, phases: int | None) -> int:
             f"training must last fewer than 2^31 ticks, not {ticks}; train longer in several runs."
         )
     return ticks
+
+
+def identity(
+    dims: Mapping[str, Any], run: Described, engine: str, parts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a run consists of, as JSON: all but the length of training."""
+    return {
+        "run": run.run,
+        "dims": {name: np.asarray(v).tolist() for name, v in dims.items()},
+        "swept": {name: np.asarray(v).tolist() for name, v in run.swept.items()},
+        "engine": engine,
+        **{name: described(part).run for name, part in parts.items()},
+    }
 
 
 def check_end(ends: int | None, ticks: int) -> None:
@@ -153,15 +167,8 @@ class Log:
         check_names([*lanes.dims, *metrics])
         run = described(lanes.settings)
         parts = {"metrics": metrics, "observers": observers, "average": average}
-        config = {
-            "run": run.run,
-            "dims": {name: np.asarray(v).tolist() for name, v in lanes.dims.items()},
-            "swept": {name: np.asarray(v).tolist() for name, v in run.swept.items()},
-            "ticks": total,
-            "records": records,
-            "engine": engine,
-            **{name: described(part).run for name, part in parts.items()},
-        }
+        own = identity(lanes.dims, run, engine, parts)
+        config = own | {"ticks": total, "records": records}
         log = Log(
             lanes=lanes,
             state=state,
@@ -268,7 +275,8 @@ class Log:
         state, slow = self.state, self.slow
         ends = {name: m.end for name, m in self.metrics.items() if isinstance(m, AtEnd)}
         with self.timing("metric_seconds"):
-            self.finals = {f"final.{n}": measure(m, state.params) for n, m in ends.items()}
+            values = {n: self.checked(n, measure(m, state.params)) for n, m in ends.items()}
+            self.finals = {f"final.{n}": value for n, value in values.items()}
             if slow is not None and slow.taken:
                 mean = slow.params(state.params)
                 self.finals |= {f"averaged.final.{n}": measure(m, mean) for n, m in ends.items()}

@@ -12,11 +12,15 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from .record import CLOCKS, Record, replacing
+from .files import replacing
+from .record import Record
+from .record_schema import CLOCKS
 
 Clock = Literal["ticks", "phases", "updates"]
 Band = Literal["sd", "sem", "quantiles"]
 Log = Literal["x", "y", "both"]
+
+FORMATS = ("png", "svg", "pdf")
 
 #: What a curve and its band are, for each kind of band.
 BANDS = {
@@ -421,6 +425,19 @@ def receptive_fields(
     )
 
 
+def figure_format(path: str | Path) -> str:
+    """png, svg or pdf, from the ending of the name; other formats need programs that may be
+    missing.
+    """
+    kind = Path(path).suffix.lstrip(".").lower()
+    if kind not in FORMATS:
+        raise ValueError(
+            f"a figure cannot be written as {Path(path).name!r}; end the name in .png, .svg or "
+            ".pdf."
+        )
+    return kind
+
+
 def save(ax: Any, path: str | Path) -> Path:
     """Write the figure that the axes belong to, whole or not at all; the ending chooses the format,
     the same data give the same bytes.
@@ -428,12 +445,7 @@ def save(ax: Any, path: str | Path) -> Path:
     import matplotlib
 
     path = Path(path)
-    kind = path.suffix.lstrip(".").lower()
-    known = ax.figure.canvas.get_supported_filetypes()
-    if kind not in known:
-        raise ValueError(
-            f"a figure cannot be written as {path.name!r}; end the name in .png, .svg or .pdf."
-        )
+    kind = figure_format(path)
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with (
         matplotlib.rc_context({"svg.hashsalt": "flexphase"}),

@@ -3,11 +3,11 @@
 A record is an xarray Dataset that is saved as netCDF, never as a pickle, and holds the run as data.
 """
 
-import contextlib
+import functools
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -18,13 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from . import __version__, record_view
+from . import __version__, files, record_view
+from .contract import complete, complete_part
 from .core import Method, Run
 from .describe import Builder, described
+from .record_schema import CLOCKS, check_record
 
-CLOCKS = {"ticks": "network time steps", "phases": "phases", "updates": "parameter updates"}
-#: What a record says of itself.
-NOTES = ("config", "versions", "metrics", "engine", "interrupted", "seconds", "metric_seconds")
 #: Names that begin like this are the record's own.
 RESERVED = ("params", "final.", "averaged", "observed.", "swept.", "data.")
 
@@ -73,8 +72,13 @@ class Record:
 
     @property
     def averaged(self) -> bool:
-        """Does it hold slow weights?"""
-        return bool(self.averaged_params)
+        """Does it hold slow weights, or at least what was measured on them?
+
+        A sweep that does not keep parameters keeps the metrics of both.
+        """
+        if self.params:
+            return bool(self.averaged_params)
+        return any(str(name).startswith("averaged.") for name in self.dataset)
 
     def final(self, metric: str | None = None, averaged: bool = False) -> xr.DataArray:
         """A metric at the end, in every lane.
@@ -148,20 +152,23 @@ class Record:
 
         Example: `Record.load("run.nc").run()`, `record.sel(b=0.5).run(allow=[MyMethod])`.
         """
-        return self._built(self.config["run"], data, allow)
+        with files.understood("the run of this record cannot be rebuilt"):
+            run = self._built(self.config["run"], data, allow)
+            complete(run)
+            return run
 
     def method(self, allow: Iterable[Any] = ()) -> Method:
         """The method that was trained; `allow` as in `run`."""
-        return self._built(self.config["run"].get("method"), (), allow)
+        with files.understood("the method of this record cannot be rebuilt"):
+            method = self._built(self.config["run"].get("method"), (), allow)
+            complete_part("method", method)
+            return method
 
     def _built(self, description: Any, data: Any, allow: Iterable[Any]) -> Any:
         kept = {str(n)[5:]: v.values for n, v in self.dataset.items() if str(n).startswith("data.")}
-        try:
-            if not isinstance(description, dict) or "class" not in description:
-                raise ValueError("it was made by an older version")
-            return Builder(self._swept, kept | described(data).large, allow).build(description)
-        except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(f"the run of this record cannot be rebuilt: {error}.") from None
+        if not isinstance(description, dict) or "class" not in description:
+            raise ValueError("it was made by an older version")
+        return Builder(self._swept, kept | described(data).large, allow).build(description)
 
     def _swept(self, path: str) -> Any:
         """The one value that a swept number has in this part of the record."""
@@ -199,6 +206,11 @@ class Record:
         if averaged:
             self._need_average()
         kept = self.averaged_params if averaged else self.params
+        if not kept:
+            raise ValueError(
+                "this record holds no parameters: its sweep did not keep them; "
+                "run it with keep_params=True."
+            )
         method = self.method(allow)
         like = jax.eval_shape(lambda: method.init(jax.random.key(0))[0])
 
@@ -217,30 +229,23 @@ class Record:
         return columns.to_dataframe().reset_index()
 
     def save(self, path: str | Path) -> Path:
-        """Write netCDF, whole or not at all."""
+        """Write netCDF, whole or not at all, with a checksum behind what netCDF readers read."""
         path = Path(path)
-        with replacing(path) as part:
+        with files.replacing(path) as part:
             self.dataset.to_netcdf(part, engine="h5netcdf")
+            files.seal(part)
         return path
 
     @staticmethod
     def load(path: str | Path) -> "Record":
         """A record that `save` wrote; anything else is a ValueError with one sentence."""
-        try:
-            with xr.open_dataset(path, engine="h5netcdf") as ds:
-                ds.load()
-            record = Record(ds)
-            parts = {*NOTES, *CLOCKS, *record.metrics} - {*ds.attrs, *ds}
-            if parts or "run" not in record.config:
-                raise ValueError(f"it has no {min(parts, default='configuration')}")
-        except FileNotFoundError:
-            raise ValueError(f"there is no record at {path}.") from None
-        except (OSError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{path} is not a record of flexphase ({error}); give a netCDF file that "
-                "Record.save wrote."
-            ) from None
-        return record
+        if not os.path.lexists(path):
+            raise ValueError(f"there is no record at {path}.")
+        advice = "; give a netCDF file that Record.save wrote"
+        with files.understood(f"{path} is not a record of flexphase", advice):
+            dataset = files.netcdf(files.content(path))
+            check_record(dataset)
+        return Record(dataset)
 
 
 def leaf_name(path: Any) -> str:
@@ -248,26 +253,21 @@ def leaf_name(path: Any) -> str:
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A sibling to write to, which takes the place of `path` at once when the block ends well."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield part
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+@functools.cache
+def version(package: str) -> str:
+    """The version that is installed; looked up once."""
+    return metadata.version(package)
 
 
 def deciding_versions() -> dict[str, str]:
     """The versions that decide the bits of a result."""
     names = ("jax", "jaxlib", "numpy")
-    return {"flexphase": __version__} | {name: metadata.version(name) for name in names}
+    return {"flexphase": __version__} | {name: version(name) for name in names}
 
 
 def versions() -> dict[str, str]:
     """All versions that are worth a note."""
-    rest = {name: metadata.version(name) for name in ("equinox", "optax", "xarray")}
+    rest = {name: version(name) for name in ("equinox", "optax", "xarray")}
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),

@@ -5,6 +5,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <vector>
+
 #include "dispatch.h"
 #include "tape_arrays.h"
 #include "threads.h"
@@ -36,7 +38,36 @@ struct Options {
     int negative_start;
     bool visible_bias, remember;
     int threads;
+    bool stochastic, levels;  // of the devices, where there are any
 };
+
+// Devices, if one of their numbers is given. Generators have the shape of those of the units.
+DeviceJob device_of(Arrays& in, const Options& o, std::vector<int64_t> rng, int64_t parameters) {
+    const int64_t L = rng[0];
+    auto number = [&](const char* name) {
+        return in.has(name) ? in.readable<float>(name, {L}) : nullptr;
+    };
+    DeviceJob device{};
+    device.range = number("range");
+    device.step = number("step");
+    device.noise = number("write_noise");
+    device.proportional = number("proportional");
+    device.asymmetry = number("asymmetry");
+    device.on = device.range || device.step || device.noise || device.proportional ||
+                device.asymmetry;
+    device.stochastic = o.stochastic;
+    device.levels = o.levels;
+    device.parameters = parameters;
+    if (o.levels && !(device.range && device.step))
+        throw nb::value_error("levels need a range and a step.");
+    for (int64_t l = 0; l < L; l++)
+        if ((device.step && !(device.step[l] > 0)) || (device.range && !(device.range[l] > 0)))
+            throw nb::value_error("range and step of a device must be above 0.");
+    if (device.noise || device.proportional || (device.step && o.stochastic))
+        device.rng = in.writable<uint32_t>("write_rng", rng);
+    if (in.has("given")) device.given = in.readable<float>("given", {o.ticks, L, 3, parameters});
+    return device;
+}
 
 // What RBMs and general Boltzmann machines share: units, phases, stimuli and noise.
 RbmJob job_of(Arrays& in, const Options& o, int64_t L, int64_t V, int64_t H) {
@@ -91,13 +122,15 @@ void run_groups(const RbmJob& job, const SmallKernel* kernels, int threads) {
 }
 
 void rbm(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias, bool remember,
-         int threads, bool wide, const std::string& isa) {
+         int threads, bool wide, const std::string& isa, bool stochastic, bool levels) {
     Arrays in(dict);
     const auto shape = in.shape("W", 3);
     const int64_t L = shape[0], V = shape[1], H = shape[2];
     if (V < 1 || H < 1)
         throw nb::value_error("an RBM needs at least one visible and one hidden unit.");
-    RbmJob job = job_of(in, {ticks, negative_start, visible_bias, remember, threads}, L, V, H);
+    const Options options{ticks,   negative_start, visible_bias, remember,
+                          threads, stochastic,     levels};
+    RbmJob job = job_of(in, options, L, V, H);
     job.W = in.writable<float>("W", {L, V, H});
     job.a = in.writable<float>("a", {L, V});
     job.c = in.writable<float>("c", {L, H});
@@ -109,9 +142,11 @@ void rbm(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias, bo
     const BoltzmannKernels& kernels = choose<BoltzmannKernels>(FLEXPHASE_TABLES(boltzmann), isa);
     if (!wide) {
         job.rng = in.writable<uint32_t>("rng", {L, 4});
+        job.device = device_of(in, options, {L, 4}, V * H + V + H);
         return run_groups(job, kernels.small, threads);
     }
     job.rng = in.writable<uint32_t>("rng", {L, 4, 16});
+    job.device = device_of(in, options, {L, 4, 16}, V * H + V + H);
     job.base_W = in.writable<float>("base_W", {L, V, H});
     job.base_a = in.writable<float>("base_a", {L, V});
     job.base_c = in.writable<float>("base_c", {L, H});
@@ -128,13 +163,16 @@ void rbm(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias, bo
 }
 
 void machine(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias, bool remember,
-             int threads, const std::string& isa) {
+             int threads, const std::string& isa, bool stochastic, bool levels) {
     Arrays in(dict);
     const auto shape = in.shape("v", 2);
     const int64_t L = shape[0], V = shape[1], H = in.shape("h", 2)[1], n = V + H,
                   pairs = in.shape("joined", 1)[0];
     if (V < 1) throw nb::value_error("a Boltzmann machine needs at least one visible unit.");
-    RbmJob job = job_of(in, {ticks, negative_start, visible_bias, remember, threads}, L, V, H);
+    const Options options{ticks,   negative_start, visible_bias, remember,
+                          threads, stochastic,     levels};
+    RbmJob job = job_of(in, options, L, V, H);
+    job.device = device_of(in, options, {L, 4}, n * n + n);
     job.W = in.writable<float>("W", {L, n, n});
     job.a = in.writable<float>("a", {L, n});
     job.rng = in.writable<uint32_t>("rng", {L, 4});
@@ -145,11 +183,15 @@ void machine(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias
     job.order = in.readable<int32_t>("order", {n});
     job.first = in.readable<int32_t>("first", {n + 1});
     job.joined = in.readable<int32_t>("joined", {pairs});
+    if (job.device.on) job.mirror = in.readable<int32_t>("mirror", {pairs});
     bool fine = job.first[0] == 0 && job.first[n] == pairs;
     for (int64_t i = 0; i < n; i++)
         fine = fine && job.first[i] <= job.first[i + 1] && job.order[i] >= 0 && job.order[i] < n;
-    for (int64_t p = 0; p < pairs; p++) fine = fine && job.joined[p] >= 0 && job.joined[p] < n;
-    if (!fine) throw nb::value_error("order, first and joined must name units of the machine.");
+    for (int64_t p = 0; p < pairs; p++)
+        fine = fine && job.joined[p] >= 0 && job.joined[p] < n &&
+               (!job.mirror || (job.mirror[p] >= 0 && job.mirror[p] < pairs));
+    if (!fine)
+        throw nb::value_error("order, first, joined and mirror must name units of the machine.");
     run_groups(job, choose<BoltzmannKernels>(FLEXPHASE_TABLES(boltzmann), isa).machine, threads);
 }
 
@@ -158,9 +200,9 @@ void machine(nb::dict dict, int64_t ticks, int negative_start, bool visible_bias
 void bind_boltzmann(nb::module_& m) {
     using namespace nb::literals;
     m.def("rbm", &rbm, "arrays"_a, "ticks"_a, "negative_start"_a, "visible_bias"_a, "remember"_a,
-          "threads"_a, "wide"_a, "isa"_a = "",
+          "threads"_a, "wide"_a, "isa"_a = "", "stochastic"_a = false, "levels"_a = false,
           "Move all lanes of an RBM on by some ticks, in place.");
     m.def("machine", &machine, "arrays"_a, "ticks"_a, "negative_start"_a, "visible_bias"_a,
-          "remember"_a, "threads"_a, "isa"_a = "",
+          "remember"_a, "threads"_a, "isa"_a = "", "stochastic"_a = false, "levels"_a = false,
           "Move all lanes of a general Boltzmann machine on by some ticks, in place.");
 }

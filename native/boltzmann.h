@@ -1,5 +1,6 @@
 // What the Boltzmann kernels are given: plain arrays, lanes first.
 #pragma once
+#include "device.h"
 #include "tape.h"
 
 enum NegativeStart : int32_t { kCarry, kData, kPersistent, kRandom };
@@ -25,6 +26,9 @@ struct RbmJob {
     // Boltzmann machines only: the order of the units in a sweep, and to whom unit i is joined:
     // joined[first[i]] .. joined[first[i + 1] - 1].
     const int32_t *order, *first, *joined;
+    // and where the same pair is listed the other way round
+    const int32_t* mirror;
+    DeviceJob device;
     const float* noise;  // (ticks, lanes, visible + hidden), or null: draw
 };
 

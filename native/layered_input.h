@@ -138,19 +138,22 @@ struct InputLayer {
     // What the units receive from the input now.
     void receive(float* d) {
         if (!fresh) begin();
-        copy(d, drive, replicas * wide);
-        if (!steps) return;
+        if (!steps) return copy(d, drive, replicas * wide);
         if (!paired) pair();
         for (int64_t k = 0; k < replicas; k++) {
             float* to = d + k * wide;
-            if (momentum != 0) add(to, -eta * powers, drive_m + k * wide);
-            for (int64_t i = 0; i < replicas; i++)
-                add(to, -eta * gram[k * replicas + i], gathered + i * wide);
+            const float* from = drive + k * wide;
+            for (int64_t i = 0; i < replicas; i++) {
+                add(to, from, -eta * gram[k * replicas + i], gathered + i * wide);
+                from = to;
+            }
+            if (momentum != 0) add(to, to, -eta * powers, drive_m + k * wide);
         }
     }
-    void add(float* to, float times, const float* from) const {
+    // to = from + times what
+    void add(float* to, const float* from, float times, const float* what) const {
         for (int64_t j = 0; j < wide; j += N)
-            store(to + j, madd(all(times), load(from + j), load(to + j)));
+            store(to + j, madd(all(times), load(what + j), load(from + j)));
     }
 
     // One more step with the terms x a; `write_gathered` writes it.
@@ -190,8 +193,10 @@ struct InputLayer {
     // W -= eta (powers m + sum of x a), m = power m + sum of x trace.
     void write_rows(int64_t factors) {
         if (factors == 1 && momentum == 0) {
-            for (int64_t k = 0; k < active[0].count; k++)
-                add(W + active[0].index[k] * wide, -eta * active[0].value[k], factor[0].a);
+            for (int64_t k = 0; k < active[0].count; k++) {
+                float* row = W + active[0].index[k] * wide;
+                add(row, row, -eta * active[0].value[k], factor[0].a);
+            }
         } else {
             for (int64_t i = 0; i < inputs; i++) {
                 const int64_t n = choose_factors(i, factors);
@@ -222,19 +227,28 @@ struct InputLayer {
         return n;
     }
     void write_row(float* w, float* m, int64_t n) const {
-        for (int64_t j = 0; j < wide; j += N) {
-            F sum{}, traces{};
-            for (int64_t f = 0; f < n; f++) {
-                const Factor& from = factor[used[f]];
-                sum = madd(all(value[f]), load(from.a + j), sum);
-                if (m) traces = madd(all(value[f]), load(from.trace + j), traces);
-            }
+        int64_t j = 0;
+        for (; j + 4 * N <= wide; j += 4 * N) write_block<4>(w, m, n, j);
+        for (; j < wide; j += N) write_block<1>(w, m, n, j);
+    }
+    template <int B>
+    void write_block(float* w, float* m, int64_t n, int64_t j) const {
+        F sum[B] = {}, traces[B] = {};
+        for (int64_t f = 0; f < n; f++) {
+            const Factor& from = factor[used[f]];
+            const F x = all(value[f]);
+            for (int b = 0; b < B; b++) sum[b] = madd(x, load(from.a + j + b * N), sum[b]);
+            if (m)
+                for (int b = 0; b < B; b++)
+                    traces[b] = madd(x, load(from.trace + j + b * N), traces[b]);
+        }
+        for (int b = 0; b < B; b++, j += N) {
             if (m) {
                 const F before = load(m + j);
-                sum = madd(all(powers), before, sum);
-                store(m + j, madd(all(power), before, traces));
+                sum[b] = madd(all(powers), before, sum[b]);
+                store(m + j, madd(all(power), before, traces[b]));
             }
-            store(w + j, madd(all(-eta), sum, load(w + j)));
+            store(w + j, madd(all(-eta), sum[b], load(w + j)));
         }
     }
     // The steps that a row has missed: W -= eta (mu + ... + mu^k) m, m *= mu^k.

@@ -228,7 +228,11 @@ struct Lane {
             outer[count++] = {kept[k] * gain, below, above};
         }
         // The bias, whose state below is 1; then the rows.
-        for (int64_t f = 0; f < count; f++) times[f] = outer[f].times;
+        const float rate = up.m_W ? 1 : -eta;
+        for (int64_t f = 0; f < count; f++) {
+            outer[f].times *= rate;
+            times[f] = outer[f].times;
+        }
         step_row<0>(up.c, up.m_c, up.wide, eta, count);
         if (up.turned)
             for (int64_t f = 0; f < count; f++) {
@@ -247,27 +251,25 @@ struct Lane {
     void step_rows(const Layer& up, float eta, int64_t count) {
         for (int64_t r = 0; r < up.rows; r++) {
             for (int64_t f = 0; f < count; f++) times[f] = outer[f].times * outer[f].r[r];
-            step_row<C>(up.W + r * up.stride, up.m_W ? up.m_W + r * up.stride : nullptr, up.stride,
-                        eta, count);
+            float* m = up.m_W ? up.m_W + r * up.stride : nullptr;
+            step_row<C>(up.W + r * up.stride, m, up.stride, eta, count);
         }
     }
-    // One row: g = sum of times c, m = mu m + g, w -= eta m. C is the number of terms, if fixed.
+    // One row: m = mu m + sum of times c, w -= eta m; or, without momentum, w += sum of times c. C
+    // is the number of terms, if fixed.
     template <int C>
     void step_row(float* w, float* m, int64_t wide, float eta, int64_t count) const {
         F fixed[C ? C : 1];
         for (int f = 0; f < C; f++) fixed[f] = all(times[f]);
         for (int64_t j = 0; j < wide; j += N) {
-            F g{};
+            F sum = m ? all(job.momentum) * load(m + j) : load(w + j);
             if (C)
-                for (int f = 0; f < C; f++) g = madd(fixed[f], load(outer[f].c + j), g);
+                for (int f = 0; f < C; f++) sum = madd(fixed[f], load(outer[f].c + j), sum);
             else
                 for (int64_t f = 0; f < count; f++)
-                    g = madd(all(times[f]), load(outer[f].c + j), g);
-            if (m) {
-                g = madd(all(job.momentum), load(m + j), g);
-                store(m + j, g);
-            }
-            store(w + j, madd(all(-eta), g, load(w + j)));
+                    sum = madd(all(times[f]), load(outer[f].c + j), sum);
+            store(m ? m + j : w + j, sum);
+            if (m) store(w + j, madd(all(-eta), sum, load(w + j)));
         }
     }
 

@@ -1,7 +1,7 @@
 // General Boltzmann machines, E(z) = -1/2 z W z - bias z: N lanes side by side, units one after the
 // other in the given order. Units of one colour of a chequerboard are not joined, so drawing them
 // one after the other or at once is the same. Only joined pairs are visited.
-#include "walk_lanes.h"
+#include "lane_draws.h"
 
 namespace FLEXPHASE_ISA {
 namespace {
@@ -10,7 +10,7 @@ template <int N>
 struct Machine : Walk<N> {
     using Base = Walk<N>;
     using Base::job, Base::V, Base::H, Base::x, Base::left, Base::positive, Base::now, Base::error,
-        Base::eta, Base::load, Base::store, Base::stimulus;
+        Base::eta, Base::load, Base::store, Base::stimulus, Base::writer;
     using typename Base::F;
     using typename Base::I;
 
@@ -132,6 +132,7 @@ struct Machine : Walk<N> {
         const bool adds = any<N>(w != 0.0f), steps = any<N>(now);
         if (!adds && !(steps && job.remember)) return;
         const F zero = splat<N>(0), rate = now ? eta * w : zero, minus = -w;
+        if (writer.on) return write_devices(rate, minus, now);
         auto move = [&](F& theta, F& acc, F si, F sj) {
             if (!job.remember) {
                 theta = gate<N>(rate * si, sj, theta);
@@ -146,6 +147,37 @@ struct Machine : Walk<N> {
                 move(W[p], acc_W[p], z[i], z[job.joined[p]]);
             if (i >= V || job.visible_bias) move(bias[i], acc_bias[i], z[i], splat<N>(1));
         }
+    }
+
+    // A pair has one weight, hence one device: that of its first unit, copied to the second.
+    void write_devices(F rate, F minus, I now) {
+        const I learns = job.remember ? now : rate != 0.0f;
+        LaneDraws<N> draw(*this);
+        auto move = [&](F& theta, F& acc, F si, F sj, int64_t parameter) {
+            F change = rate;
+            I active = learns & ((si * sj) != 0.0f);
+            if (job.remember) {
+                const F sum = gate<N>(minus * si, sj, acc);
+                change = -(eta * sum);
+                active = now;
+                acc = now ? splat<N>(0) : sum;
+            }
+            if (!any<N>(learns)) return;
+            draw.parameter = parameter;
+            theta = writer.write(theta, change, writer.ask(change), active, draw);
+        };
+        for (int64_t i = 0; i < n; i++) {
+            for (int64_t p = job.first[i]; p < job.first[i + 1]; p++) {
+                const int64_t j = job.joined[p];
+                if (j < i) continue;
+                move(W[p], acc_W[p], z[i], z[j], i * n + j);
+                W[job.mirror[p]] = W[p];
+                acc_W[job.mirror[p]] = acc_W[p];
+            }
+            if (i >= V || job.visible_bias)
+                move(bias[i], acc_bias[i], z[i], splat<N>(1), n * n + i);
+        }
+        Base::write_rng = draw.after(learns);
     }
 
     void step() {

@@ -1,7 +1,7 @@
 // Small RBMs: N lanes side by side, one in each slot of a vector, tick by tick. Lanes in different
 // phases differ by masks only, so what a lane does depends neither on its neighbours nor on the
 // width.
-#include "walk_lanes.h"
+#include "small_writes.h"
 
 namespace FLEXPHASE_ISA {
 namespace {
@@ -14,9 +14,10 @@ struct Group : Walk<N> {
     using typename Base::F;
     using typename Base::I;
     static constexpr int kBlock = kWidth < 16 ? 4 : 8;  // sums that the registers hold
-    using Base::load, Base::store, Base::stimulus, Base::noise;
+    using Base::load, Base::store, Base::stimulus, Base::noise, Base::writer;
 
     F *W, *a, *c, *acc_W, *acc_a, *acc_c, *v, *h, *chain_v, *chain_h;
+    I* on;                                  // for writes to devices
     F *drive_v, *drive_h;                   // a + W h and c + v W,
     bool fresh_v = false, fresh_h = false;  // of these very parameters and units?
 
@@ -40,11 +41,12 @@ struct Group : Walk<N> {
         chain_h = take(H);
         drive_v = take(V);
         drive_h = take(H);
+        on = (I*)take(H);
         x = (I*)take(words(V));
     }
     static int64_t scratch(const RbmJob& job) {
         const int64_t V = job.visible, H = job.hidden;
-        return N * ((job.remember ? 2 : 1) * V * H + 5 * V + 5 * H + words(V));
+        return N * ((job.remember ? 2 : 1) * V * H + 5 * V + 6 * H + words(V));
     }
 
     void read() {
@@ -199,6 +201,10 @@ struct Group : Walk<N> {
         if (job.remember) return remembered(w, now);
         const F rate = now ? eta * w : splat<N>(0);
         if (!any<N>(rate != 0.0f)) return;
+        if (writer.on) {
+            fresh_v = fresh_h = false;
+            return devices().write(rate);
+        }
         if (job.visible_bias)
             for (int64_t i = 0; i < V; i++) a[i] = gate<N>(rate, v[i], a[i]);
         for (int64_t j = 0; j < H; j++) c[j] = gate<N>(rate, h[j], c[j]);
@@ -209,10 +215,13 @@ struct Group : Walk<N> {
         else
             hidden_drives<true>(rate, [this](int64_t i) { return v[i]; });
     }
+    SmallWrites<N> devices() { return {*this, W, a, c, v, h, on}; }
     void remembered(F w, I now) {
         const bool adds = any<N>(w != 0.0f), steps = any<N>(now);
         if (!adds && !steps) return;
+        fresh_h = fresh_h && !steps;
         const F minus = -w, zero = splat<N>(0);
+        if (writer.on && steps) return devices().write_remembered(minus, now, acc_W, acc_a, acc_c);
         auto move = [&](F& theta, F& acc, F r, F s) {
             const F sum = gate<N>(r, s, acc);
             theta = now ? theta - eta * sum : theta;
@@ -220,7 +229,6 @@ struct Group : Walk<N> {
         };
         auto add = [&](F& acc, F r, F s) { acc = gate<N>(r, s, acc); };
         const F bias = splat<N>(job.visible_bias ? 1 : 0);
-        fresh_h = fresh_h && !steps;
         for (int64_t i = 0; i < V; i++) {
             const F r = minus * v[i];
             F *wi = W + i * H, *gi = acc_W + i * H;

@@ -7,9 +7,13 @@
 // start, O(hidden) per tick, and is written to W once, at its end. `gathered` holds the sum of rate
 // h so far. Where a call ends inside such a phase, the parameters are written as they are, and
 // those of the start of the phase are kept in `base`, so that where calls end makes no difference.
+//
+// Devices have to be written tick by tick: `gathered` stays 0 then, and the product is taken anew
+// after every tick that wrote something.
 #include "boltzmann.h"
 #include "units.h"
 #include "walk.h"
+#include "wide_writes.h"
 
 namespace FLEXPHASE_ISA {
 namespace {
@@ -23,10 +27,12 @@ struct Lane {
     int32_t updates = 0, error = kFine;
     float eta, gathered_a = 0;
     TapePhase phase{};
-    Rng<N> rng[kParts];
+    Rng<N> rng[kParts], write_rng[kParts];
+    Writer<N> writer;
 
     Lane(const RbmJob& job, int64_t l, float* p)
-        : job(job), l(l), V(job.visible), H(job.hidden), Vp(whole(V)), Hp(whole(H)) {
+        : job(job), l(l), V(job.visible), H(job.hidden), Vp(whole(V)), Hp(whole(H)),
+          writer(job.device, [l](int) { return l; }) {
         Scratch s{p};
         W = s.floats(V * Hp);
         acc_W = s.floats(job.remember ? V * Hp : 0);
@@ -95,16 +101,31 @@ struct Lane {
             load(acc_a, job.acc_a + l * V, V, Vp);
             load(acc_c, job.acc_c + l * H, H, Hp);
         }
-        const uint32_t* s = job.rng + l * 4 * kStreams;
+        read_rng(rng, job.rng);
+        if (job.device.rng) read_rng(write_rng, job.device.rng);
+        find_active(v);
+    }
+    void read_rng(Rng<N>* to, const uint32_t* from) const {
+        from += l * 4 * kStreams;
         for (int p = 0; p < kParts; p++)
             for (int k = 0; k < N; k++) {
                 const int i = p * N + k;
-                rng[p].s0[k] = s[i];
-                rng[p].s1[k] = s[kStreams + i];
-                rng[p].s2[k] = s[2 * kStreams + i];
-                rng[p].s3[k] = s[3 * kStreams + i];
+                to[p].s0[k] = from[i];
+                to[p].s1[k] = from[kStreams + i];
+                to[p].s2[k] = from[2 * kStreams + i];
+                to[p].s3[k] = from[3 * kStreams + i];
             }
-        find_active(v);
+    }
+    void write_rng_back(const Rng<N>* from, uint32_t* to) const {
+        to += l * 4 * kStreams;
+        for (int p = 0; p < kParts; p++)
+            for (int k = 0; k < N; k++) {
+                const int i = p * N + k;
+                to[i] = from[p].s0[k];
+                to[kStreams + i] = from[p].s1[k];
+                to[2 * kStreams + i] = from[p].s2[k];
+                to[3 * kStreams + i] = from[p].s3[k];
+            }
     }
 
     OUT_OF_LINE void write() {
@@ -134,15 +155,8 @@ struct Lane {
         job.left[l] = (int32_t)left;
         job.slot[l] = (int32_t)slot;
         job.updates[l] += updates;
-        uint32_t* s = job.rng + l * 4 * kStreams;
-        for (int p = 0; p < kParts; p++)
-            for (int k = 0; k < N; k++) {
-                const int i = p * N + k;
-                s[i] = rng[p].s0[k];
-                s[kStreams + i] = rng[p].s1[k];
-                s[2 * kStreams + i] = rng[p].s2[k];
-                s[3 * kStreams + i] = rng[p].s3[k];
-            }
+        write_rng_back(rng, job.rng);
+        if (job.device.rng) write_rng_back(write_rng, job.device.rng);
     }
 
     bool phase_is_over() const { return left == 0; }
@@ -265,6 +279,7 @@ struct Lane {
         if (job.remember) return remembered(phase.weight[m], phase.apply[m]);
         const float rate = phase.apply[m] ? eta * phase.weight[m] : 0;
         if (rate == 0) return;
+        if (writer.on) return write_devices(rate);
         const F r = splat<N>(rate);
         if (phase.positive) {
             for (int64_t j = 0; j < Hp; j += N)
@@ -276,6 +291,9 @@ struct Lane {
         for (int64_t j = 0; j < Hp; j += N) at(c, j) = gate<N>(r, at(h, j), at(c, j));
         if (job.visible_bias)
             for (int64_t i = 0; i < Vp; i += N) at(a, i) = gate<N>(r, at(v, i), at(a, i));
+    }
+    void write_devices(float rate) {
+        if (WideWrites<Lane>{*this}.write(rate) && phase.positive) product();
     }
     // Row i of M plus r s, for active i.
     void add_rows(float* M, F r, const float* s) {
@@ -304,6 +322,11 @@ struct Lane {
                     at(acc_a, i) = gate<N>(minus, at(v, i), at(acc_a, i));
         }
         if (!steps) return;
+        if (writer.on) {
+            WideWrites<Lane>{*this}.write_remembered();
+            if (phase.positive) product();
+            return;
+        }
         auto move = [this](float* theta, float* acc, int64_t n) {
             for (int64_t i = 0; i < n; i += N) {
                 at(theta, i) -= eta * at(acc, i);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The native tests under AddressSanitizer and UBSan: builds into build/sanitize and runs
-# tests/native_abuse.py there.
+# tests/native_abuse.py there, or the SCRIPT that is named.
 set -e
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
@@ -12,4 +12,4 @@ cmake --build build/sanitize
 library() { ${CXX:-c++} -print-file-name="$1"; }
 LD_PRELOAD="$(library libasan.so) $(library libubsan.so)" \
     ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-    "$python" tests/native_abuse.py build/sanitize "$@"
+    "$python" "${SCRIPT:-tests/native_abuse.py}" build/sanitize "$@"

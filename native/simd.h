@@ -86,6 +86,15 @@ INLINE bool any(typename Vec<N>::I m) {
     return r != 0;
 }
 
+// Is a slot of a below that of b?
+template <int N>
+INLINE bool any_less(typename Vec<N>::I a, typename Vec<N>::I b) {
+#if defined(__AVX512F__)
+    if constexpr (N == 16) return _mm512_cmplt_epi32_mask((__m512i)a, (__m512i)b) != 0;
+#endif
+    return any<N>(a < b);
+}
+
 // min(max(x, -86), 86); NaN stays.
 template <int N>
 INLINE typename Vec<N>::F within_86(typename Vec<N>::F x) {
@@ -151,13 +160,29 @@ INLINE typename Vec<N>::U rotl(typename Vec<N>::U x, int k) {
     return (x << k) | (x >> (32 - k));
 }
 
+// Slot by slot: where the mask is set those of a, else those of b.
 template <int N>
-INLINE typename Vec<N>::F uniform(Rng<N>& g) {
+INLINE Rng<N> chosen(typename Vec<N>::I mask, const Rng<N>& a, const Rng<N>& b) {
+    return {mask ? a.s0 : b.s0, mask ? a.s1 : b.s1, mask ? a.s2 : b.s2, mask ? a.s3 : b.s3};
+}
+
+template <int N>
+INLINE typename Vec<N>::U bits32(Rng<N>& g) {
     const auto r = g.s0 + g.s3;
     const auto t = g.s1 << 9;
     // Exclusive or of three: one instruction in AVX-512.
     g = {g.s0 ^ g.s3 ^ g.s1, g.s1 ^ g.s2 ^ g.s0, g.s2 ^ g.s0 ^ t, rotl<N>(g.s3 ^ g.s1, 11)};
-    return __builtin_convertvector((typename Vec<N>::I)(r >> 8), typename Vec<N>::F);
+    return r;
+}
+
+template <int N>
+INLINE typename Vec<N>::I bits24(Rng<N>& g) {
+    return (typename Vec<N>::I)(bits32<N>(g) >> 8);
+}
+
+template <int N>
+INLINE typename Vec<N>::F uniform(Rng<N>& g) {
+    return __builtin_convertvector(bits24<N>(g), typename Vec<N>::F);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 #include "boltzmann.h"
 #include "walk.h"
+#include "writer.h"
 
 namespace FLEXPHASE_ISA {
 namespace {
@@ -18,12 +19,14 @@ struct Walk {
     I left{}, ticks{}, positive{}, slot{}, updates{};
     F weight[3] = {}, eta{};
     I apply[3] = {};
-    Rng<N> rng{};
+    Rng<N> rng{}, write_rng{};
+    Writer<N> writer;
     int64_t now = 0;
     int32_t error = kFine;
 
     Walk(const RbmJob& job, int64_t begin, int64_t count)
-        : job(job), begin(begin), count(count), V(job.visible), H(job.hidden) {}
+        : job(job), begin(begin), count(count), V(job.visible), H(job.hidden),
+          writer(job.device, [this](int k) { return lane(k); }) {}
 
     // Lane-major arrays to slots and back; slots without a lane repeat the last one and are not
     // written back.
@@ -37,6 +40,21 @@ struct Walk {
             for (int64_t i = 0; i < n; i++) to[lane(k) * n + i] = from[i][k];
     }
 
+    void read_rng(Rng<N>& to, const uint32_t* from, int k) const {
+        from += 4 * lane(k);
+        to.s0[k] = from[0];
+        to.s1[k] = from[1];
+        to.s2[k] = from[2];
+        to.s3[k] = from[3];
+    }
+    void write_rng_back(const Rng<N>& from, uint32_t* to, int k) const {
+        to += 4 * lane(k);
+        to[0] = from.s0[k];
+        to[1] = from.s1[k];
+        to[2] = from.s2[k];
+        to[3] = from.s3[k];
+    }
+
     void read_phases() {
         for (int64_t w = 0; w < words(V); w++) x[w] = I{};
         for (int k = 0; k < N; k++) {
@@ -47,10 +65,8 @@ struct Walk {
             slot[k] = job.slot[l];
             updates[k] = job.updates[l];
             eta[k] = job.eta[l];
-            rng.s0[k] = job.rng[4 * l];
-            rng.s1[k] = job.rng[4 * l + 1];
-            rng.s2[k] = job.rng[4 * l + 2];
-            rng.s3[k] = job.rng[4 * l + 3];
+            read_rng(rng, job.rng, k);
+            if (job.device.rng) read_rng(write_rng, job.device.rng, k);
             TapePhase phase;
             error = read_phase(job.tape, l, slot[k], job.remember, phase);
             if (error) return;
@@ -65,10 +81,8 @@ struct Walk {
             job.left[l] = left[k];
             job.slot[l] = slot[k];
             job.updates[l] = updates[k];
-            job.rng[4 * l] = rng.s0[k];
-            job.rng[4 * l + 1] = rng.s1[k];
-            job.rng[4 * l + 2] = rng.s2[k];
-            job.rng[4 * l + 3] = rng.s3[k];
+            write_rng_back(rng, job.rng, k);
+            if (job.device.rng) write_rng_back(write_rng, job.device.rng, k);
         }
     }
 
@@ -126,8 +140,7 @@ struct Walk {
         if (!job.tape.enter) {
             const Rng<N> before = rng;
             u = uniform<N>(rng);
-            rng = {where ? rng.s0 : before.s0, where ? rng.s1 : before.s1,
-                   where ? rng.s2 : before.s2, where ? rng.s3 : before.s3};
+            rng = chosen<N>(where, rng, before);
             return u;
         }
         for (int k = 0; k < N; k++)

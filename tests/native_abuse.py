@@ -82,7 +82,28 @@ def arrays(
             "joined": np.nonzero(mask)[1].astype(np.int32),
         }
         made |= {"first": np.concatenate([[0], np.cumsum(mask.sum(1))]).astype(np.int32)}
+        number = np.zeros((n, n), np.int32)
+        number[mask] = np.arange(mask.sum())
+        made |= {"mirror": np.ascontiguousarray(number.T[mask])}
     return made
+
+
+#: How devices round: (stochastic, levels), and which of their numbers are given.
+DEVICES = {
+    (True, True): ("range", "step"),
+    (False, True): ("range", "step", "asymmetry"),
+    (True, False): ("step", "proportional"),
+    (False, False): ("range", "write_noise"),
+}
+
+
+def device(given: dict[str, np.ndarray], names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """The same arguments with devices for synapses."""
+    lanes = len(given["eta"])
+    numbers = {"range": 1.0, "step": 0.1, "write_noise": 0.01, "proportional": 0.5}
+    numbers |= {"asymmetry": 0.1}
+    made = {name: np.full(lanes, numbers[name], np.float32) for name in names}
+    return given | made | {"write_rng": given["rng"].copy()}
 
 
 def call(
@@ -94,11 +115,12 @@ def call(
     remember: bool = False,
     threads: int = 2,
     isa: str = "",
+    rounding: tuple[bool, bool] = (False, False),
 ) -> None:
     if kind == "machine":
-        module.machine(given, ticks, start, True, remember, threads, isa)
+        module.machine(given, ticks, start, True, remember, threads, isa, *rounding)
     else:
-        module.rbm(given, ticks, start, True, remember, threads, kind == "wide", isa)
+        module.rbm(given, ticks, start, True, remember, threads, kind == "wide", isa, *rounding)
 
 
 def good(module: Any) -> None:
@@ -113,6 +135,19 @@ def good(module: Any) -> None:
                         )
                         call(module, given, kind, 30, start, remember, isa=isa)
                         call(module, given, kind, 0, start, remember, isa=isa)
+                for how, names in DEVICES.items():
+                    for remember in (False, True):
+                        given = device(
+                            arrays(
+                                lanes,
+                                visible,
+                                hidden,
+                                wide=kind == "wide",
+                                machine=kind == "machine",
+                            ),
+                            names,
+                        )
+                        call(module, given, kind, 30, 0, remember, isa=isa, rounding=how)
             given = arrays(lanes, visible, hidden) | {"nll": np.empty(lanes)}
             if min(visible, hidden) < 12:
                 module.rbm_nll(
@@ -149,11 +184,20 @@ def hostile(kind: str) -> list[tuple[str, dict[str, Any]]]:
         ("slot before the tape", base | {"slot": np.full(3, -1, np.int32)}),
         ("memory in a local estimator", base | {"apply": np.zeros_like(base["apply"])}),
         ("too little noise", base | {"noise": np.zeros((29, 3, 9), np.float32)}),
+        ("noise without a generator", base | {"write_noise": np.ones(3, np.float32)}),
+        ("a device of no step", base | {"step": np.zeros(3, np.float32)}),
+        ("a device of no range", base | {"range": np.full(3, np.nan, np.float32)}),
+        ("devices for two of three lanes", base | {"range": np.ones(2, np.float32)}),
+        ("too little given", base | {"range": np.ones(3, np.float32), "given": base["W"]}),
     ]
     if kind == "machine":
         cases += [
             ("joined to nobody", base | {"joined": base["joined"] + 9}),
             ("order beyond", base | {"order": base["order"] + 1}),
+            (
+                "a mirror beyond",
+                base | {"range": np.ones(3, np.float32), "mirror": base["mirror"] + 99},
+            ),
         ]
         cases += [("pairs that do not add up", base | {"first": base["first"][::-1].copy()})]
     return cases

@@ -10,9 +10,10 @@ from on_jax import train
 
 from flexphase import estimators
 from flexphase.core import Optimiser, Run
-from flexphase.data import LabelContrast, Rows
+from flexphase.data import LabelContrast, Rows, append_labels, overlay
 from flexphase.lanes import grid
 from flexphase.likelihood import NLL
+from flexphase.log import AtEnd, OverLanes
 from flexphase.methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
 from flexphase.methods.binary import sample
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases
@@ -24,6 +25,17 @@ PAIRS = Rows((BITS, BITS[:, :2]))
 
 def a_run(method=None, rule=None, source=None, eta=0.1):
     return Run(method or RBM(4, 2), *(rule or aol(0.5, 2)), source or Rows(BITS), Optimiser(eta))
+
+
+def with_rule(rule):
+    return a_run(rule=rule)
+
+
+class Silent(OverLanes):
+    """A metric of all lanes that is no number."""
+
+    def __call__(self, params):
+        return {"a": 1.0}
 
 
 def go(**options):
@@ -57,7 +69,7 @@ REFUSED = {
     "no rows": (lambda: Rows(np.zeros((0, 4))), "non-empty"),
     "no columns": (lambda: Rows(np.zeros((4, 0))), "non-empty"),
     "nan in the data": (lambda: Rows([[0.0, np.nan]]), "NaN or infinite.*drop or fill"),
-    "words as data": (lambda: Rows([["a", "b"]]), "array of numbers"),
+    "words as data": (lambda: Rows([["a", "b"]]), "real numbers"),
     "ragged data": (lambda: Rows([[1.0], [1.0, 0.0]]), "array of numbers"),
     "pairs that do not pair": (lambda: Rows((BITS, BITS[:2])), "same number of rows"),
     "no visible unit": (lambda: RBM(0, 2), "visible must be a whole number, at least 1"),
@@ -186,6 +198,30 @@ REFUSED = {
             clamped=[True, False],
         ),
         "zeros and ones",
+    ),
+    "nll of grey data": (lambda: NLL([[0.5, 1.0]]), "zeros and ones"),
+    "nll of negative data": (lambda: NLL([[-1.0, 1.0]]), "zeros and ones"),
+    "data of words": (lambda: Rows([["0", "1"]]), "real numbers"),
+    "data of objects": (lambda: Rows(np.array([[0, 1]], object)), "real numbers"),
+    "data of dates": (lambda: Rows(np.zeros((2, 2), "M8[D]")), "real numbers"),
+    "data of complex numbers": (lambda: Rows(np.zeros((2, 2), complex)), "real numbers"),
+    "classes that are a fraction": (lambda: append_labels([[0, 1]], [0], 3.0), "whole number"),
+    "classes of an overlay": (lambda: overlay([[0, 1, 0, 1]], [0], 3.0), "whole number"),
+    "classes of a source": (lambda: LabelContrast([[0, 1, 0, 1]], [0], 3.0), "whole number"),
+    "several learning rates": (lambda: train(a_run(eta=[0.1, 0.2]), ticks=4), "use grid"),
+    "several b": (lambda: train(with_rule(aol(b=np.array([0.3, 0.5]))), ticks=4), "use grid"),
+    "several T": (lambda: train(with_rule(isd(T=[2, 3])), ticks=4), "use grid"),
+    "a metric of nothing": (lambda: go(metrics={"m": lambda p: None}), "one real number"),
+    "a metric that is a dict": (lambda: go(metrics={"m": lambda p: {"a": 1.0}}), "one real number"),
+    "a complex metric": (lambda: go(metrics={"m": lambda p: p.W.sum() + 1j}), "one real number"),
+    "a metric of words": (lambda: go(metrics={"m": lambda p: "low"}), "one real number"),
+    "a metric of nothing at the end": (
+        lambda: go(metrics={"m": AtEnd(lambda p: p.W.sum(), Silent())}),
+        "one real number",
+    ),
+    "a metric of all lanes that is a dict": (
+        lambda: go(metrics={"m": Silent()}),
+        "one real number",
     ),
     "nll of nothing": (lambda: NLL(np.zeros((0, 4))), "non-empty"),
     "not a checkpoint": (lambda: go(checkpoint=__file__), "not a checkpoint"),

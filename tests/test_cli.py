@@ -106,6 +106,8 @@ def test_train_prints_one_object_and_equals_the_library(tmp_path, capsys):
 
 def test_the_folder_holds_record_configuration_checkpoint_curve_and_figure(trained):
     assert {p.name for p in trained.iterdir()} == {
+        ".lock",
+        "run.json",
         "record.nc",
         "config.json",
         "checkpoint.npz",
@@ -496,7 +498,7 @@ def test_a_reader_that_goes_away_is_no_error(trained):
     done.stderr.close()
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_real_signal_ends_a_real_process_and_loses_nothing(sent, tmp_path):
     long = "train rbm --data bas:2 --phases 10000000 --records 1000 --engine jax"
     words = f"{long} --out {tmp_path}/run".split()
@@ -525,7 +527,7 @@ def test_a_real_signal_ends_a_real_process_and_loses_nothing(sent, tmp_path):
     assert Record.load(tmp_path / "run" / "record.nc").attrs["interrupted"] == 1
 
 
-@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_while_results_are_written_loses_nothing(sent, tmp_path):
     words = f"train rbm --data bas:2 --phases 4 --engine jax --out {tmp_path}/run".split()
     patch = f"""

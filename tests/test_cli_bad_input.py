@@ -142,6 +142,37 @@ def test_options(option, value, says, capsys, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+NEED_LABELS = [
+    "forward-forward",
+    "equilibrium-propagation",
+    "contrastive-hebbian",
+    "coupled",
+    "deep-resistor",
+    "predictive-coding",
+    "clapp",
+    "scff",
+]
+
+
+@pytest.mark.parametrize("method", NEED_LABELS)
+def test_missing_labels(method, capsys):
+    refused(capsys, "train", method, "--data", "bas", says="learns labels, and bas has none")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--tempering", "3", "--negative-start", "data"], "leave out --negative-start"),
+        (["--binarise", "0.5"], "--binarise is for --visible binary"),
+        (["--no-visible-bias"], "a harmonium has visible biases"),
+        (["--visible", "binary", "--data", "two-moons"], "zeros and ones; give --binarise"),
+        (["--sigma", "0"], "is not above 0"),
+    ],
+)
+def test_harmoniums_that_do_not_fit(words, says, capsys):
+    refused(capsys, "train", "harmonium", *words, says=says)
+
+
 def files(folder):
     """Data files that are none, with what the answer must say."""
     rng = np.random.default_rng(0)
@@ -207,7 +238,7 @@ def test_out_that_cannot_be_written(tmp_path, capsys, monkeypatch):
 
 def test_only_a_command_that_can_go_on_advises_to(tmp_path, capsys):
     (tmp_path / "kept").touch()
-    refused(capsys, *SMALL, "--out", tmp_path, says="--resume")
+    refused(capsys, *SMALL, "--out", tmp_path, says="is not a run folder")
     refused(capsys, "theory", "lengths", "--out", tmp_path, says="choose another folder.")
 
 
@@ -220,7 +251,8 @@ def test_a_full_disk_is_one_line_and_what_was_there_stays(tmp_path, capsys, monk
 
     monkeypatch.setattr(np, "savez", full)
     refused(capsys, *words, says="No space left")
-    assert [p.name for p in (tmp_path / "run").iterdir()] == ["config.json"]
+    names = {p.name for p in (tmp_path / "run").iterdir()}
+    assert names == {".lock", "run.json", "config.json"}
     monkeypatch.setattr(np, "savez", real)
     assert main([*words, "--resume"]) == 0
 

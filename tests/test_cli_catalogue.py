@@ -32,7 +32,7 @@ def test_a_method_is_found_by_its_file_alone(tmp_path, monkeypatch, capsys):
     """The file that docs/cli.md shows."""
     (tmp_path / "linear.py").write_text(PAGE.split("```python\n")[1].split("```")[0])
     monkeypatch.setattr(catalogue, "__path__", [*catalogue.__path__, str(tmp_path)])
-    found = catalogue.described()
+    found = catalogue.discovered()
     assert set(found) == {*METHODS, "linear"}
     monkeypatch.setitem(METHODS, "linear", found["linear"])
     args = parser().parse_args(["train", "linear"])

@@ -21,18 +21,24 @@ from flexphase.methods import (
     NCE,
     RBM,
     BoltzmannMachine,
+    Centred,
     ContrastiveHebbian,
     DeepResistor,
     EnergyModel,
     EquilibriumPropagation,
     ForwardForward,
+    GaussianUnits,
     Gibbs,
+    Harmonium,
     HelmholtzMachine,
     Holomorphic,
     Hopfield,
+    MixedUnits,
     PredictiveCoding,
     ResistorNetwork,
     SelfContrastiveForwardForward,
+    SoftmaxUnits,
+    Tempered,
     deep_energy_model,
     layered_edges,
 )
@@ -79,8 +85,14 @@ def six_units(key):
     return 0.1 * jax.random.normal(key, (6, 6, 6)), jnp.ones(6)
 
 
+LABELLED = MixedUnits((GaussianUnits(6), SoftmaxUnits(3)))
 METHODS = {
     "rbm": (RBM(4, 3), BINARY),
+    "harmonium": (
+        Harmonium(LABELLED, 3, "random"),
+        Rows(np.hstack([IMAGES, np.eye(3, dtype=np.float32)[LABELS]])),
+    ),
+    "tempered and centred": (Centred(Tempered(RBM(4, 3), 3), PATTERNS), BINARY),
     "boltzmann": (BoltzmannMachine(4, 2, negative_start="persistent"), BINARY),
     "chequerboard": (
         BoltzmannMachine(4, 2, lattice(2, 3), "chequerboard", negative_start="data"),

@@ -227,7 +227,13 @@ def test_the_same_uniform_numbers_give_the_signs_of_the_library(worker, selectio
     if begins:  # the page draws the sign before the first from the first uniform number
         state = jnp.where(u[0] < ours.b, 1.0, -1.0)
     used = u[1:] if begins else u[:n]
-    step = lambda s, u_n: ours.sign(*u_n, s)[::-1]  # noqa: E731
+
+    def step(state, u_n):
+        sign, state = ours.sign(*u_n, state)
+        if isinstance(ours, Homeostatic):  # all phases last as long as their mean
+            state = ours.lasted(sign, jnp.float32(1), state)
+        return state, sign
+
     signs = jax.lax.scan(step, state, (used, jnp.arange(n)))[1]
     settings = SETTINGS | EXACT | {"selection": selection, "duration": "fixed"}
     given = {"settings": settings, "n": n, "uniforms": np.asarray(u).tolist()}
@@ -243,11 +249,18 @@ def test_the_same_uniform_numbers_give_geometric_lengths_of_the_library(worker):
 
 
 def test_homeostatic_phases_stay_near_their_balance(worker):
-    """The variance of D is b (1 - b) / (2 kappa) where p meets neither 0 nor 1."""
-    sign, _, _ = drawn(worker, selection="homeostatic", b=0.5, kappa=0.05)
+    """D is a birth and death chain of steps 1/2 at b = 1/2 and equal lengths. Its law is that which
+    the matrix of its transitions leaves alone, averaged over both parities: |z| < 4.
+    """
+    kappa, reach = 0.5, np.arange(-80, 81) / 2
+    up = 1 / (1 + np.exp(kappa * reach))
+    moves = np.diag(up[:-1], 1) + np.diag(1 - up[1:], -1)
+    moves[0, 0], moves[-1, -1] = 1 - up[0], up[-1]
+    law = np.linalg.matrix_power((moves + np.eye(len(reach))) / 2, 2**14)[80]
+    sign, _, _ = drawn(worker, selection="homeostatic", duration="fixed", b=0.5, kappa=kappa)
     ahead = np.cumsum((sign > 0) - 0.5)  # a random walk would be near 70 after 20,000 phases
-    several = ahead.reshape(20, -1).var(1)  # blocks of 1,000, 50 times as long as D remembers
-    assert z_score(several.mean(), 0.25 / 0.1, several.std(ddof=1) / np.sqrt(20)) < 4
+    several = (ahead**2).reshape(20, -1).mean(1)  # blocks much longer than D remembers
+    assert z_score(several.mean(), law @ reach**2, several.std(ddof=1) / np.sqrt(20)) < 4
 
 
 @pytest.mark.parametrize("duration", ["fixed", "geometric", "gamma", "lognormal", "weibull"])

@@ -207,22 +207,24 @@ def command(capsys, *words):
 
 
 def test_command_on_a_run_and_on_words(tmp_path, capsys):
-    """The plan of a run's folder is that of its own rule and parameters; the same learner in words
-    is trained first.
+    """The folder of a run and the words that made it are the same learner, hence the same advice;
+    at its checkpoint the advice is that of the frozen parameters.
     """
     words = ["rbm", "--data", "bas:2", "--hidden", 3, "--rule", "aol", "--length", 10]
-    assert (
-        command(capsys, "train", *words, "--phases", 300, "--seeds", 2, "--out", tmp_path / "run")[
-            0
-        ]
-        == 0
-    )
-    code, out, err = command(capsys, "plan", tmp_path / "run", "--lane", 1, "--json")
+    made = [*words, "--phases", 300]
+    assert command(capsys, "train", *made, "--seeds", 2, "--out", tmp_path / "run")[0] == 0
+    few = ["--lanes", 8, "--pilots", 2, "--json"]
+    code, out, err = command(capsys, "plan", tmp_path / "run", *few)
     advice = json.loads(out)
     assert code == 0 and 0 < advice["b"] < 1 and advice["tau"] >= 1 and advice["eta"] > 0
-    assert set(advice["reasons"]) == {"b", "tau", "eta", "regime"} and "autocorrelation time" in err
-    code, out, _ = command(capsys, "plan", *words, "--phases", 300, "--lanes", 64, "--json")
-    assert code == 0 and 0 < json.loads(out)["b"] < 1
+    assert set(advice["reasons"]) == {"b", "tau", "eta", "limits"} and "11 rates x 2 seeds" in err
+    again = json.loads(command(capsys, "plan", *made, *few)[1])
+    assert again | {"learner": ""} == advice | {"learner": ""}
+    code, out, err = command(
+        capsys, "plan", tmp_path / "run", "--checkpoint", "--lane", 1, "--lanes", 8, "--json"
+    )
+    assert code == 0 and set(json.loads(out)["reasons"]) == {"b", "tau", "eta", "regime"}
+    assert "autocorrelation time" in err
 
 
 @pytest.mark.parametrize(
@@ -231,6 +233,8 @@ def test_command_on_a_run_and_on_words(tmp_path, capsys):
         (["no-such-folder"], "no record"),
         (["rbm", "--b", "1"], "strictly between 0 and 1"),
         (["rbm", "--lanes", "0"], "at least 1"),
+        (["rbm", "--checkpoint"], "give its folder"),
+        (["rbm", "--pilots", "1"], "at least 2"),
         ([], "LEARNER"),
     ],
 )

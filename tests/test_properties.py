@@ -20,7 +20,8 @@ from flexphase.core import init, tick
 from flexphase.describe import describe
 from flexphase.lanes import lanes
 from flexphase.methods.boltzmann import two_colours
-from flexphase.record import CLOCKS, Record
+from flexphase.record import Record
+from flexphase.record_schema import CLOCKS
 
 units, flags, seeds = st.integers(1, 5), st.booleans(), st.integers(0, 2**31 - 9)
 starts = st.sampled_from(["carry", "data", "persistent", "random"])

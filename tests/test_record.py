@@ -13,11 +13,12 @@ from flexphase.cli.plot import finals
 from flexphase.core import Optimiser, Run
 from flexphase.data import Rows, bars_and_stripes
 from flexphase.describe import describe
+from flexphase.files import replacing
 from flexphase.lanes import grid
 from flexphase.likelihood import NLL
 from flexphase.log import AtEnd, OverLanes
 from flexphase.methods import RBM
-from flexphase.record import Record, replacing
+from flexphase.record import Record
 from flexphase.rules import aol
 
 ROWS = bars_and_stripes(2)

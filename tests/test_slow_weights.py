@@ -152,3 +152,15 @@ def test_more_bad_averages():
         fp.Exponential(10)
     with pytest.raises(ValueError, match="no slow weights"):
         fp.train(rbm(), ticks=4, metrics=METRICS).final(averaged=True)
+
+
+def test_a_record_without_parameters_still_says_what_the_average_reached():
+    """As a sweep leaves it, which keeps metrics of both and no parameters."""
+    record = fp.train(rbm(), ticks=60, metrics=METRICS, average=0.5, seeds=2)
+    names = [name for name in record.dataset if "params" in str(name)]
+    bare = fp.Record(record.dataset.drop_vars(names))
+    assert bare.averaged and not bare.averaged_params
+    np.testing.assert_array_equal(bare.final(averaged=True), record.final(averaged=True))
+    assert "averaged.size" in bare.to_dataframe()
+    with pytest.raises(ValueError, match="holds no parameters"):
+        bare.sel(seed=0).parameters(averaged=True)

@@ -18,6 +18,7 @@ from flexphase.experiments.separation import PerSign
 from flexphase.phases import tape
 from flexphase.report.machine import PLAIN
 from flexphase.sweep.cells import chunks
+from flexphase.theory.variance import given
 
 
 def test_the_help_is_made_from_the_descriptions(capsys):
@@ -100,7 +101,7 @@ def kept(path):
 
 
 def test_processes_from_end_to_end(monkeypatch, tmp_path, capsys):
-    toy = {"phases": 40, "seeds": 3, "kappas": [0.1, 1.0]}
+    toy = {"phases": 40, "seeds": 3, "kappas": [1.0, 5.0]}
     monkeypatch.setitem(figure("processes").SIZES, "quick", toy)
     assert main(["study", "processes", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "run" / "report.html")
@@ -121,3 +122,54 @@ def test_separation_from_end_to_end(monkeypatch, tmp_path):
     dataset = kept(tmp_path / "run" / "separation.nc")
     assert dataset["averaged.final.error"].shape == (14, 2)
     assert len(json.loads(dataset.attrs["claims"])) == 7
+
+
+def test_the_family_from_end_to_end(monkeypatch, tmp_path):
+    """Two methods at toy size and two rules of each; one has no negative term."""
+    module = figure("family")
+    left_out = {("helmholtz", rule) for rule in ("aol", "aol-random", "pairs")}
+    left_out |= {("predictive", rule) for rule in ("two-term", "aol-random", "pairs")}
+    monkeypatch.setattr(module, "REFUSED", left_out)
+    few = ["helmholtz", "predictive"]
+    toy = {"share": 0.002, "seeds": 2, "rates": [0.1, 1.0], "moments": 8, "methods": few}
+    monkeypatch.setitem(module.SIZES, "quick", toy)
+    assert main(["study", "family", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
+    dataset = kept(tmp_path / "run" / "family.nc")
+    claims = json.loads(dataset.attrs["claims"])
+    assert len(claims) == 2
+    text = (tmp_path / "run" / "report.html").read_text()
+    assert "untrained" in text and "learns at least 80 %" in text
+
+
+def test_the_words_of_the_family_are_those_of_the_command_line():
+    """Every rule of every method builds; phases have the stated lengths; pairs hold a stimulus for
+    both of their phases.
+    """
+    family = figure("family")
+    for name, setting in family.SETTINGS.items():
+        for rule in family.rules_of(name):
+            run = family.build(name, rule, 0.01)
+            length = setting.T if rule in ("two-term", "isd") else setting.on
+            assert float(run.process.mean_length) == length
+            assert float(run.optimiser.eta) == pytest.approx(0.01)
+            if rule == "pairs":
+                assert float(run.source.every) == 2 * length and run.source.clock == "ticks"
+
+
+def test_why_a_rule_fails_is_decided_by_isd():
+    """ISD adds variance and nothing else: where it fails, variance is the reason; where it does not
+    and always-on learning does, learning on the way to rest is.
+    """
+    family = figure("family")
+    m = given(1.0, 1.0, [1.0], [1.0], 0.9)
+
+    def scores(isd, aol):
+        values = {"two-term": 0.1, "isd": isd, "aol": aol}
+        own = {r: family.Score(np.array([v, v + 0.001]), 0.1) for r, v in values.items()}
+        return {False: {"rbm": own}, True: {"rbm": own}}
+
+    noisy, biased = scores(0.8, 0.8), scores(0.1, 0.8)
+    assert family.works("rbm", "isd", biased, 1.0, m).verdict == "pass"
+    assert "; variance: " in family.works("rbm", "aol", noisy, 1.0, m).measured
+    found = family.works("rbm", "aol", biased, 1.0, m)
+    assert found.verdict == "fail" and "on the way to rest" in found.measured

@@ -224,7 +224,7 @@ def test_folders_that_are_not_ours(tmp_path):
     (tmp_path / "file").write_text("x")
     for name, words in [
         ("mine", "not a run folder"),
-        ("file", "is not a folder"),
+        ("file", "is a file"),
         ("file/run", "cannot write"),
         ("/proc/run", "cannot write"),
     ]:

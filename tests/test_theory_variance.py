@@ -31,7 +31,7 @@ from flexphase.theory.zoo import learners
 
 B = np.array([0.05, 0.2, 0.5, 0.8, 0.95])
 # the claims of these take longest; `make test-slow` has them
-SLOW = ("Boltzmann machine 4+2", "equilibrium propagation 4-5-2", "Forward-Forward 16-8-8")
+SLOW = [item.name for item in learners()[1:]]
 QUICK_FIRST = [
     pytest.param(item, id=item.name, marks=[pytest.mark.slow] * (item.name in SLOW))
     for item in learners()

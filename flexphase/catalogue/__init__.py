@@ -26,11 +26,11 @@ __all__ = [
 ]
 
 
-def described() -> dict[str, MethodEntry]:
+def discovered() -> dict[str, MethodEntry]:
     """The methods that the files of this package describe, by name."""
     modules = [import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)]
     entries = [e for module in modules for e in vars(module).values() if isinstance(e, MethodEntry)]
     return {entry.name: entry for entry in entries}
 
 
-METHODS = described()
+METHODS = discovered()

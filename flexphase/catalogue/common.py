@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import phases
+from . import devices, phases
 from .arguments import count, number
 from .datasets import DATASETS
 from .entries import Input
@@ -68,14 +68,15 @@ def negative_start(args: argparse.Namespace) -> str:
 
 def make_run(args: argparse.Namespace, method: Any, source: Any) -> "Run":
     """The run of a method on a source, with what the shared options say: rule and phases, learning
-    rate, optimiser, batch size, and how long a stimulus is held.
+    rate, optimiser, device, batch size, and how long a stimulus is held.
     """
     import optax
 
     from ..core import Optimiser, Run
     from ..replicas import Batches, Replicas
 
-    optimiser = Optimiser(args.lr, getattr(optax, args.optimiser))
+    plain = Optimiser(args.lr, getattr(optax, args.optimiser))
+    method, optimiser = devices.built(args.device, method, plain)
     if args.batch > 1:
         method, source = Replicas(method, args.batch), Batches(source, args.batch)
     return Run(method, *phases.rule_of(args), phases.held(args, source), optimiser)

@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from . import devices
 from .arguments import count, positive
 from .common import errors, make_run, one_hot
 from .entries import Input, MethodEntry, Task
@@ -45,7 +46,8 @@ def above_zero(args: argparse.Namespace, run: "Run") -> "Run":
     make = conductances
     if args.optimiser != "sgd":
         make = partial(conductances, descend=getattr(optax, args.optimiser))
-    return run._replace(optimiser=Optimiser(args.lr, make))
+    _, optimiser = devices.built(args.device, run.method, Optimiser(args.lr, make))
+    return run._replace(optimiser=optimiser)
 
 
 def build(args: argparse.Namespace, data: Input) -> Task:
@@ -60,12 +62,12 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     def sources(images: "np.ndarray") -> "np.ndarray":
         return args.volts * np.hstack([images, -images, np.ones_like(images[:, :1]) / args.volts])
 
+    source = Rows((sources(data.images), one_hot(data)))
     nodes = (2 * data.images.shape[1] + 1, *args.hidden, data.classes)
     outputs = range(sum(nodes) - data.classes, sum(nodes))
     method = ResistorNetwork(
         layered_edges(*nodes), range(nodes[0]), outputs, args.nudge, twins=not args.apart
     )
-    source = Rows((sources(data.images), one_hot(data)))
     metrics = errors(data, lambda images, labels: Wrong(Accuracy(method, sources(images), labels)))
     return Task(above_zero(args, make_run(args, method, source)), metrics)
 

@@ -1,11 +1,12 @@
 """The data that `--data` names: a word of the table, or a file of numbers."""
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zipfile import BadZipFile
 
+from ..files import content, npy, npz, text, understood
 from .arguments import did_you_mean
 from .entries import DatasetEntry, Input
 
@@ -110,19 +111,17 @@ def read(path: Path) -> Input:
 
     from ..plot import picture_shape
 
-    if not path.is_file():
+    if not os.path.lexists(path) or path.is_dir():
         near = did_you_mean(str(path), DATASETS) or "."
         raise ValueError(f"there is no data {str(path)!r}; give {known_words()}{near}")
     reader = READERS.get(path.suffix.lower())
-    try:
+    with understood(f"{path} cannot be read as data"):
         if reader is None:
             raise ValueError(f"the name must end in {', '.join(READERS)}")
-        images, labels = reader(path)
+        images, labels = reader(content(path))
         if images.dtype.kind not in "biuf":
             raise ValueError(f"it holds {images.dtype}, not numbers")
         images = images.astype(np.float32)
-    except (ValueError, TypeError, EOFError, KeyError, UnicodeError, BadZipFile) as error:
-        raise ValueError(f"{path} cannot be read as data ({error}).") from None
     if images.ndim not in (2, 3) or 0 in images.shape:
         raise ValueError(
             f"{path} must hold a non-empty array of shape (rows, features) or (rows, height, "
@@ -142,30 +141,25 @@ def read(path: Path) -> Input:
     return Input(path.stem, images.reshape(len(images), -1), (int(shape[0]), int(shape[1])), labels)
 
 
-def read_npy(path: Path) -> "tuple[np.ndarray, None]":
-    import numpy as np
-
-    return np.load(path, allow_pickle=False), None
+def read_npy(raw: bytes) -> "tuple[np.ndarray, None]":
+    return npy(raw), None
 
 
-def read_npz(path: Path) -> "tuple[np.ndarray, np.ndarray | None]":
+def read_npz(raw: bytes) -> "tuple[np.ndarray, np.ndarray | None]":
     """Images under that name, x or data, else the first array; labels under that name or y."""
-    import numpy as np
-
-    with np.load(path, allow_pickle=False) as file:
-        images = next((n for n in ("images", "x", "data", *file.files) if n in file.files), None)
-        labels = next((n for n in ("labels", "y") if n in file.files and n != images), None)
-        if images is None:
-            raise ValueError("the archive is empty")
-        return file[images], file[labels] if labels else None
+    file = npz(raw)
+    images = next((n for n in ("images", "x", "data", *file) if n in file), None)
+    labels = next((n for n in ("labels", "y") if n in file and n != images), None)
+    if images is None:
+        raise ValueError("the archive is empty")
+    return file[images], file[labels] if labels else None
 
 
-def read_csv(path: Path) -> "tuple[np.ndarray, None]":
+def read_csv(raw: bytes) -> "tuple[np.ndarray, None]":
     """Numbers between commas; a first line of words is skipped."""
     import numpy as np
 
-    with open(path, encoding="utf-8") as file:
-        lines = [line for line in file if line.strip()]
+    lines = [line for line in text(raw).splitlines() if line.strip()]
     if not lines:
         raise ValueError("the file is empty")
     try:

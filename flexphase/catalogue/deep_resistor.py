@@ -24,9 +24,9 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     from ..methods import DeepResistor
     from ..methods.equilibrium_propagation import Accuracy
 
+    source = Rows((data.images, one_hot(data)))
     sizes = (data.images.shape[1], *args.hidden, data.classes)
     method = DeepResistor(sizes, args.beta, args.gain)
-    source = Rows((data.images, one_hot(data)))
     metrics = errors(data, lambda images, labels: Wrong(Accuracy(method, images, labels)))
     return Task(above_zero(args, make_run(args, method, source)), metrics)
 

@@ -87,7 +87,7 @@ def matched(args: argparse.Namespace) -> Any:
     return Matched(Geometric(args.length))
 
 
-KAPPA, CV = 0.5, 1.0  # where nothing is said
+KAPPA, CV = 5.0, 1.0  # where nothing is said
 SELECTIONS = {
     entry.name: entry
     for entry in (

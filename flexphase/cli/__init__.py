@@ -8,16 +8,19 @@ standard error and exit code 2.
 import argparse
 import importlib
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from .. import __version__, exact_lanes
 from ..catalogue.arguments import did_you_mean
+from .common import say
+from .program import prepare
 
 COMMANDS = (
-    *("demo", "train", "phases", "sample", "plot", "data", "theory", "plan", "reproduce", "study"),
-    "live",
+    *("demo", "train", "phases", "sample", "plot", "data", "theory", "plan", "ledger"),
+    *("reproduce", "study", "live"),
 )
 #: What `flexphase` alone says.
 GREETING = """\
@@ -98,8 +101,27 @@ def fail(error: BaseException, code: int) -> int:
     text = str(error) if isinstance(error, ADVICE) else ""
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    print(f"flexphase: {one_line(text or f'{type(error).__name__}: {error}')}", file=sys.stderr)
+    say(f"flexphase: {one_line(text or f'{type(error).__name__}: {error}')}")
     return code
+
+
+def jax_starts() -> None:
+    """Refuse settings of the environment with which JAX would end the process.
+
+    JAX is tried in a process of its own, and only where XLA_FLAGS or JAX_PLATFORMS ask for
+    something unusual: it takes a second.
+    """
+    flags = [f for f in os.environ.get("XLA_FLAGS", "").split() if "xla_cpu_max_isa=" not in f]
+    unusual = {"XLA_FLAGS": " ".join(flags), "JAX_PLATFORMS": os.environ.get("JAX_PLATFORMS", "")}
+    unusual = {name: value for name, value in unusual.items() if value not in ("", "cpu")}
+    if not unusual or "jax" in sys.modules:
+        return
+    words = [sys.executable, "-c", "import jax; jax.devices()"]
+    tried = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+    if tried.returncode:
+        said = (tried.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        names = " and ".join(f"{name}={value!r}" for name, value in unusual.items())
+        raise ValueError(f"JAX does not start with {names} ({said[:200]}); correct or unset it.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,6 +131,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = parser().parse_args(argv)
         args.words = list(sys.argv[1:] if argv is None else argv)
+        if argv is None:
+            prepare(args.words)
+        if args.command not in ("live", "data"):
+            jax_starts()
         exact_lanes()
         code = args.func(args) or 0
         sys.stdout.flush()
@@ -119,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt:
-        print("flexphase: interrupted", file=sys.stderr)
+        say("flexphase: interrupted")
         return 130
     except ADVICE as error:
         return fail(error, 2)

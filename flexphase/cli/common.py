@@ -3,9 +3,7 @@
 import contextlib
 import json
 import math
-import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +11,11 @@ from typing import Any
 
 
 def say(text: str) -> None:
-    """Words for the user: standard error, because standard output is for results."""
-    print(text, file=sys.stderr, flush=True)
+    """Words for the user: standard error, because standard output is for results. Where it is full
+    or closed they are lost, and nothing else is.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
@@ -50,16 +51,13 @@ def show(result: Any) -> None:
     print(json.dumps(plain(result), allow_nan=False), flush=True)
 
 
-def fresh_folder(path: str | Path, resume: bool | None = None) -> Path:
-    """A folder to write to: made here, or empty, or to be resumed by a command that can; nothing
-    that exists is overwritten.
-    """
+def fresh_folder(path: str | Path) -> Path:
+    """A folder to write to: made here, or empty; nothing that exists is overwritten."""
     path = Path(path)
     if path.exists() and not path.is_dir():
         raise ValueError(f"{path} is a file; give --out a folder.")
-    if path.is_dir() and any(path.iterdir()) and not resume:
-        go_on = "" if resume is None else ", or go on with what is there by --resume"
-        raise ValueError(f"{path} exists and is not empty; choose another folder{go_on}.")
+    if path.is_dir() and any(path.iterdir()):
+        raise ValueError(f"{path} exists and is not empty; choose another folder.")
     try:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / ".writable"
@@ -77,27 +75,3 @@ def run_folder(name: str, parent: str | Path = "runs") -> Path:
     stamp = Path(parent) / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     tries = (stamp.with_name(f"{stamp.name}-{i}") for i in range(2, 1000))
     return stamp if not stamp.exists() else next(p for p in tries if not p.exists())
-
-
-@contextlib.contextmanager
-def on_signal(number: int, handler: Any) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
-
-
-def stoppable() -> contextlib.AbstractContextManager[None]:
-    """A cluster's polite end (SIGTERM) is taken like Ctrl-C: what was recorded is kept."""
-    return on_signal(signal.SIGTERM, signal.default_int_handler)
-
-
-@contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """Signals are not heard: what was recorded is being written, and a second one would lose it."""
-    with on_signal(signal.SIGINT, signal.SIG_IGN), on_signal(signal.SIGTERM, signal.SIG_IGN):
-        yield

@@ -22,6 +22,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from ..files import write
     from ..live import page
 
     path = Path(args.out)
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"{path} exists and is not overwritten; give --out another file.")
     if not path.parent.is_dir():
         raise ValueError(f"there is no folder {path.parent}; make it, or give --out another file.")
-    path.write_text(page(), encoding="utf-8")
+    write(path, page())
     if args.json:
         show({"out": path})
     else:

@@ -5,7 +5,7 @@ catalogue.
 import argparse
 from itertools import groupby
 
-from ..catalogue import METHODS, RULES, MethodEntry, datasets
+from ..catalogue import METHODS, RULES, MethodEntry, datasets, devices
 from ..catalogue.arguments import (
     count,
     fraction_or_none,
@@ -140,11 +140,11 @@ def learning_rule(p: argparse.ArgumentParser, method: MethodEntry) -> None:
         default=method.optimiser,
         help="what takes the steps",
     )
+    group.add_argument("--device", type=devices.words, metavar="WORDS", help=devices.HELP)
 
 
-def training(p: argparse.ArgumentParser, method: MethodEntry) -> None:
-    """How long, how often, how many and on which engine."""
-    group = p.add_argument_group("training")
+def length(group: argparse._ArgumentGroup, method: MethodEntry) -> None:
+    """How long a run is, and how its result is read."""
     budget = group.add_mutually_exclusive_group()
     budget.add_argument(
         "--phases",
@@ -161,6 +161,20 @@ def training(p: argparse.ArgumentParser, method: MethodEntry) -> None:
     )
     budget.add_argument("--ticks", type=count, metavar="N", help="network time steps to train for")
     group.add_argument(
+        "--average",
+        type=fraction_or_none,
+        default=method.average,
+        metavar="FRACTION",
+        help="slow weights: average the parameters from this fraction of training on, such as "
+        "0.5; none for no average",
+    )
+
+
+def training(p: argparse.ArgumentParser, method: MethodEntry) -> None:
+    """How long, how often, how many and on which engine."""
+    group = p.add_argument_group("training")
+    length(group, method)
+    group.add_argument(
         "--seeds",
         type=count,
         default=method.seeds,
@@ -170,14 +184,6 @@ def training(p: argparse.ArgumentParser, method: MethodEntry) -> None:
     group.add_argument("--seed", type=seed, default=0, metavar="BASE", help="the first seed")
     group.add_argument(
         "--records", type=count, default=method.records, help="how often the metrics are taken"
-    )
-    group.add_argument(
-        "--average",
-        type=fraction_or_none,
-        default=method.average,
-        metavar="FRACTION",
-        help="slow weights: average the parameters from this fraction of training on, such as "
-        "0.5; none for no average",
     )
     group.add_argument(
         "--engine", choices=ENGINES, default="auto", help="auto takes the fastest that fits"

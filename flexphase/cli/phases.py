@@ -7,7 +7,7 @@ from ..catalogue.arguments import count, seed
 from ..catalogue.phases import composed, label_of, rule_of, words_of
 from . import options
 from .common import say, show
-from .records import unused
+from .records import figure_file
 
 
 def add(subparsers: Any) -> None:
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
 
     process, estimator = rule_of(args)
     estimator.check(process)
-    file = unused(args.out or "phases.png", args.force, named=args.out is not None)
+    file = figure_file(args.out or "phases.png", args.force, named=args.out is not None)
     sign, ticks = drawn(process, args.phases, args.seed)
     title = words_of(args) if composed(args) else label_of(args)
     plot.save(figure(sign, ticks, title, args.hold), file)

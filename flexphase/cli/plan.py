@@ -10,16 +10,16 @@ from ..catalogue import METHODS
 from ..catalogue.arguments import count, did_you_mean, positive, seed, whole
 from . import options as groups
 from .common import say, show
-from .records import load
-from .train import task_of
+from .records import Kept, load
+from .train import task_of, ticks_of
 
 
 def add(subparsers: Any) -> None:
     text = (
-        "Measure a learner's moments and mixing with its parameters frozen, and advise b, tau and "
-        "eta. LEARNER is the folder of a run of "
+        "Advise b, tau and eta for a run: short runs at several learning rates, then the moments "
+        "and the mixing of the machine that they trained. LEARNER is the folder of a run of "
         f"flexphase train, or a method ({', '.join(METHODS)}) followed by the words of "
-        "flexphase train; it is then trained for --phases."
+        "flexphase train. The work is that of about 20 trained networks."
     )
     p = subparsers.add_parser("plan", help="advice on b, tau and eta", description=text)
     measuring(p)
@@ -39,6 +39,22 @@ def measuring(p: argparse.ArgumentParser, **given: Any) -> None:
         "--bias", type=positive, default=0.1, help="share of an update that its bias may have"
     )
     group.add_argument(
+        "--pilots", type=count, default=4, metavar="S", help="networks for each short run"
+    )
+    group.add_argument("--seed", type=seed, default=0, help="seed of the measurement")
+    group.add_argument(
+        "--lanes", type=count, default=32, help="chains that are measured side by side"
+    )
+    group.add_argument(
+        "--json", action="store_true", help="print one JSON object on standard output"
+    )
+    group = p.add_argument_group(
+        "at a checkpoint", "Advice that holds for the parameters of a run as they are."
+    )
+    group.add_argument(
+        "--checkpoint", action="store_true", help="no short runs: measure at the run's parameters"
+    )
+    group.add_argument(
         "--loss",
         type=positive,
         default=0.05,
@@ -48,14 +64,9 @@ def measuring(p: argparse.ArgumentParser, **given: Any) -> None:
         "--lane", type=whole, default=0, help="which of the trained networks, counted from 0"
     )
     group.add_argument(
-        "--averaged", action="store_true", help="measure at the slow weights of the run"
-    )
-    group.add_argument("--seed", type=seed, default=0, help="seed of the measurement")
-    group.add_argument(
-        "--lanes", type=count, default=32, help="chains that are measured side by side"
-    )
-    group.add_argument(
-        "--json", action="store_true", help="print one JSON object on standard output"
+        "--averaged",
+        action="store_true",
+        help="the slow weights of the run: plan for them, or measure at them",
     )
     p.set_defaults(**given)
 
@@ -64,65 +75,76 @@ def run(args: argparse.Namespace) -> int:
     if args.learner not in METHODS and not Path(args.learner).exists():
         near = did_you_mean(args.learner, METHODS) or "."
         raise ValueError(f"there is no record at {args.learner}, and no such method{near}")
-    names = ("bias", "loss", "lane", "averaged", "seed", "lanes", "json")
+    names = ("bias", "pilots", "seed", "lanes", "json", "checkpoint", "loss", "lane", "averaged")
     known = {name: getattr(args, name) for name in names}
     p = args.parser(prog=f"flexphase plan {args.learner}")
     measuring(p, **known)
     if args.learner in METHODS:
         groups.data_and_model(p, METHODS[args.learner])
         groups.learning_rule(p, METHODS[args.learner])
-        p.add_argument(
-            "--phases", type=count, default=2000, help="phases to train for before measuring"
-        )
+        groups.length(p.add_argument_group("training"), METHODS[args.learner])
     options = p.parse_args(args.more)
+    if args.learner in METHODS:
+        if options.checkpoint:
+            raise ValueError("--checkpoint is for a run that was trained; give its folder.")
+        options.method = args.learner
+        advice = for_words(options, options, options.average)
+    else:
+        advice = for_record(load(args.learner), options)
+    say(str(advice))
+    if options.json:
+        show({"learner": args.learner} | as_json(advice))
+    return 0
 
+
+def for_words(words: argparse.Namespace, options: argparse.Namespace, average: Any) -> Any:
+    """Advice for the run that these words of train describe."""
+    from ..theory.ahead import plan_run
+
+    task = task_of(words)
+    return plan_run(
+        task.run,
+        next(iter(task.metrics.values())),
+        ticks_of(words, task.run.process),
+        average=average,
+        bias=options.bias,
+        seeds=options.pilots,
+        lanes=options.lanes,
+        seed=options.seed,
+        say=say,
+    )
+
+
+def for_record(kept: Kept, options: argparse.Namespace) -> Any:
+    """Advice for another run like this one, or at its parameters; the latter is all that can be
+    said of a record made in Python, which does not hold its metric.
+    """
+    if not options.checkpoint and "options" in kept.record.attrs:
+        words = argparse.Namespace(**kept.options)
+        return for_words(words, options, (words.average or 0.5) if options.averaged else None)
+    if not options.checkpoint:
+        say("The record was made in Python: this advice holds at its parameters only.")
     from ..theory.plan import plan
 
-    learner, params = (
-        fresh(args.learner, options)
-        if args.learner in METHODS
-        else trained(args.learner, options.lane, options.averaged)
-    )
-    advice = plan(
-        learner,
+    params = kept.record.parameters(options.averaged, lane=options.lane)
+    return plan(
+        kept.run(options.lane),
         params,
         loss=options.loss,
         bias=options.bias,
         lanes=options.lanes,
         seed=options.seed,
     )
-    say(str(advice))
-    if options.json:
-        m = dict(zip(advice.moments._fields[:6], advice.moments[:6], strict=True))
-        show(
-            {
-                "learner": args.learner,
-                "b": advice.b,
-                "tau": advice.tau,
-                "eta": advice.eta,
-                "reasons": advice.reasons,
-                "expected": advice.expected,
-                "moments": m,
-                "autocorrelation": [
-                    advice.memory.positive.autocorrelation,
-                    advice.memory.negative.autocorrelation,
-                ],
-            }
-        )
-    return 0
 
 
-def trained(path: str, lane: int, averaged: bool) -> tuple[Any, Any]:
-    """The run in a folder and the final parameters of one of its lanes."""
-    kept = load(path)
-    return kept.run(lane), kept.record.parameters(averaged, lane=lane)
-
-
-def fresh(method: str, options: argparse.Namespace) -> tuple[Any, Any]:
-    """The run that the words describe, and its parameters after --phases."""
-    from ..training import train
-
-    options.method = method
-    learner = task_of(options).run
-    record = train(learner, phases=options.phases, seed=options.seed, records=1)
-    return learner, record.parameters()
+def as_json(advice: Any) -> dict[str, Any]:
+    """The advice as data; moments and autocorrelation where they are known."""
+    told = {name: getattr(advice, name) for name in ("b", "tau", "eta", "reasons", "expected")}
+    if advice.moments is not None:
+        m = advice.moments
+        told["moments"] = dict(zip(m._fields[:6], m[:6], strict=True))
+        told["autocorrelation"] = [
+            advice.memory.positive.autocorrelation,
+            advice.memory.negative.autocorrelation,
+        ]
+    return told

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from .common import say, show
-from .records import load, picture_of, unused
+from .records import figure_file, load, picture_of, unused
 
 
 def add(subparsers: Any) -> None:
@@ -53,7 +53,7 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     from .. import plot
 
-    figure = unused(args.out, args.force)
+    figure = figure_file(args.out, args.force)
     table = None
     if args.table is not None:
         table = unused(args.table or figure.with_suffix(".csv"), args.force, option="--table")
@@ -132,7 +132,7 @@ def finals(
 def write_table(path: Any, rows: list[dict[str, Any]]) -> None:
     import pandas as pd
 
-    from ..record import replacing
+    from ..files import replacing
 
     with replacing(path) as part:
         pd.DataFrame(rows).to_csv(part, index=False, float_format="%.6g")

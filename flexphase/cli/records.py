@@ -84,6 +84,14 @@ def picture_of(record: Any) -> tuple[int, int] | None:
     return None if shape is None else (int(shape[0]), int(shape[1]))
 
 
+def figure_file(path: str | Path, force: bool, named: bool = True) -> Path:
+    """A figure to write: its format is checked before anything is computed."""
+    from ..plot import figure_format
+
+    figure_format(path)
+    return unused(path, force, named)
+
+
 def unused(path: str | Path, force: bool, named: bool = True, option: str = "--out") -> Path:
     """A file to write: refused if the user named one that exists, numbered if the name was ours."""
     path = Path(path)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..catalogue import METHODS
 from ..catalogue.arguments import count, seed, whole
 from .common import say, show
-from .records import Kept, load, picture_of, unused
+from .records import Kept, figure_file, load, picture_of, unused
 
 HALVES = ("top", "bottom", "left", "right")
 
@@ -62,11 +62,21 @@ class Trained(NamedTuple):
     classes: int
 
 
+def machine_in(method: Any) -> Any:
+    """The machine itself, where it was trained in several copies, tempered or centred."""
+    from ..methods import Centred, Tempered
+    from ..replicas import Replicas
+
+    while isinstance(method, Replicas | Tempered | Centred):
+        method = method.method
+    return method
+
+
 def rebuild(record: Any, lane: int, averaged: bool) -> Trained:
     """The machine of one lane, from a record that was made by the command line or in Python."""
     from ..plot import picture_shape
 
-    method = record.method()
+    method = machine_in(record.method())
     kind = type(method).__name__
     sampled = {entry.kind: entry for entry in METHODS.values() if entry.sample}
     draw = sampled[kind].sample if kind in sampled else None
@@ -127,12 +137,13 @@ def run(args: argparse.Namespace) -> None:
     import numpy as np
 
     from .. import plot
-    from ..record import replacing
+    from ..files import replacing
 
     run = load(args.run)
-    trained = rebuild(run.record, args.lane, args.averaged)
-    picture = unused(args.out or run.folder / "samples.png", args.force, named=args.out is not None)
+    named = args.out is not None
+    picture = figure_file(args.out or run.folder / "samples.png", args.force, named)
     unused(picture.with_suffix(".npy"), args.force)
+    trained = rebuild(run.record, args.lane, args.averaged)
     columns = None
     if args.label == "all" and trained.classes:
         columns = -(-args.rows // trained.classes)
@@ -152,7 +163,8 @@ def run(args: argparse.Namespace) -> None:
     ax = plot.pictures(rows[:, : trained.shape[0] * trained.shape[1]], trained.shape, columns)
     plot.save(ax, picture)
     with replacing(picture.with_suffix(".npy")) as part, open(part, "wb") as file:
-        np.save(file, rows.astype(np.uint8), allow_pickle=False)
+        whole = np.isin(rows, (0, 1)).all()
+        np.save(file, rows.astype(np.uint8) if whole else rows, allow_pickle=False)
     say(f"{args.rows} samples: {picture} and {picture.with_suffix('.npy')}")
     if args.json:
         show(

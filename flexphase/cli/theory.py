@@ -11,7 +11,7 @@ from .common import fresh_folder, run_folder, say, show
 
 WORDS = {
     "variance": "variance of the two-term and the ISD estimator against b (Fig. 3B), and as "
-    "measured on four learners",
+    "measured on small learners",
     "lengths": "moments of random phase lengths",
     "bias": "bias of always-on learning on small Markov chains (Theorem 1), exact and simulated",
     "claims": "every proposition, lemma and theorem: predicted, measured, uncertainty, pass or "

@@ -8,6 +8,8 @@ from typing import Any
 
 from ..catalogue import METHODS, RULES, Task, datasets
 from ..catalogue.phases import label_of
+from ..files import write as write_file
+from ..stopping import STOPPING
 from . import common, options
 from .common import say, show
 
@@ -51,15 +53,41 @@ def run(args: argparse.Namespace) -> int:
             f"--side {args.side} is for --data bas, and the data are {args.data}; give one of the "
             "two."
         )
+    from ..averages import average_of
+    from ..contract import check
+    from ..describe import described
+    from ..engines import choose
+    from ..folder import RunFolder
+    from ..lanes import lanes
+    from ..log import budget, identity
+
     with common.status("starting JAX and checking the run"):
         data = datasets.load(args.data, args.side)
         task = METHODS[args.method].build(args, data)
-        ticks = checked_ticks(args, task)
+        ticks = budget(1, ticks_of(args, task.run.process), None)
+        # What has to be refused is refused before a folder is made.
+        check(task.run)
+        engine = choose(args.engine, task.run, args.threads).name
+        fits_in_memory(task.run, args.seeds, args.records)
+        every = lanes(task.run, args.seeds, args.seed)
+    parts = {"metrics": task.metrics, "observers": {}, "average": average_of(args.average)}
+    plan = identity(every.dims, described(every.settings), engine, parts)
+    out = args.out or common.run_folder(f"{args.method}-{data.name}-{args.rule}")
+    with RunFolder(out, plan, args.resume) as folder:
+        return go(args, task, data, ticks, folder.path)
+
+
+def go(args: argparse.Namespace, task: Task, data: Any, ticks: int, folder: Path) -> int:
+    """Train in a folder that is this run's own."""
+    from ..progress import display
     from ..training import train
 
-    folder = common.fresh_folder(
-        args.out or common.run_folder(f"{args.method}-{data.name}-{args.rule}"), args.resume
-    )
+    checkpoint = folder / "checkpoint.npz"
+    if (folder / "record.nc").exists() and not checkpoint.exists():
+        raise ValueError(
+            f"{folder} holds a record without its checkpoint, so there is nothing to go on from; "
+            "choose another folder."
+        )
     given = {
         k: v
         for k, v in vars(args).items()
@@ -73,44 +101,37 @@ def run(args: argparse.Namespace) -> int:
     }
     if not (folder / "config.json").exists():
         write(folder / "config.json", about)
-    with common.stoppable():
-        record = train(
-            task.run,
-            ticks=ticks,
-            seeds=args.seeds,
-            seed=args.seed,
-            metrics=task.metrics,
-            records=args.records,
-            average=args.average,
-            engine=args.engine,
-            threads=args.threads,
-            progress=True,
-            checkpoint=folder / "checkpoint.npz",
+    title = f"{args.method} {args.rule}"
+    with STOPPING.stoppable():
+        with display(True, title) as bar:
+            bar.stage("compiling")
+
+            def progress(done: int, total: int, latest: dict[str, float]) -> None:
+                STOPPING.safe_point()
+                bar(done, total, latest)
+
+            record = train(
+                task.run,
+                ticks=ticks,
+                seeds=args.seeds,
+                seed=args.seed,
+                metrics=task.metrics,
+                records=args.records,
+                average=args.average,
+                engine=args.engine,
+                threads=args.threads,
+                progress=progress,
+                checkpoint=checkpoint,
+            )
+        record.attrs.update(
+            label=label(args),
+            options=json.dumps(given),
+            picture=list(data.shape),
+            classes=task.classes,
         )
-    record.attrs.update(
-        label=label(args),
-        options=json.dumps(given),
-        picture=list(data.shape),
-        classes=task.classes,
-    )
-    with common.undisturbed():
-        keep(record, folder, about)
+        with STOPPING.undisturbed():
+            keep(record, folder, about)
     return report(args, record, folder)
-
-
-def checked_ticks(args: argparse.Namespace, task: Task) -> int:
-    """The length of training; what has to be refused is refused before a folder is made."""
-    from ..contract import check
-    from ..engines import choose
-    from ..lanes import lanes
-    from ..log import budget
-
-    ticks = budget(1, ticks_of(args, task.run.process), None)
-    check(task.run)
-    choose(args.engine, task.run, args.threads)
-    fits_in_memory(task.run, args.seeds, args.records)
-    lanes(task.run, args.seeds, args.seed)
-    return ticks
 
 
 def task_of(options: argparse.Namespace) -> Task:
@@ -159,21 +180,19 @@ def fits_in_memory(run: Any, seeds: int, records: int) -> None:
 
 
 def label(args: argparse.Namespace) -> str:
-    """What a legend calls this run: the method and its rule."""
-    return f"{METHODS[args.method].label}, {label_of(args)}"
+    """What a legend calls this run: the method, its rule and its device."""
+    device = f", {args.device}" if args.device else ""
+    return f"{METHODS[args.method].label}, {label_of(args)}{device}"
 
 
 def write(path: Path, content: Any) -> None:
-    from ..record import replacing
-
-    with replacing(path) as part:
-        part.write_text(json.dumps(common.plain(content), indent=2, allow_nan=False) + "\n")
+    write_file(path, json.dumps(common.plain(content), indent=2, allow_nan=False) + "\n")
 
 
 def keep(record: Any, folder: Path, about: dict[str, Any]) -> None:
     """record.nc, config.json, curve.csv and the curve as a figure."""
     from .. import plot
-    from ..record import replacing
+    from ..files import replacing
 
     record.save(folder / "record.nc")
     write(

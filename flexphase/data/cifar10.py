@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..files import content, understood
 from .transforms import Images, Split
 
 TRAIN = tuple(f"data_batch_{i}.bin" for i in range(1, 6))
@@ -42,10 +43,8 @@ def folder() -> Path:
 
 def read(path: Path) -> Images:
     """One file; a ValueError if it is not whole."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read ({error.strerror or error}).") from None
+    with understood(f"{path} cannot be read"):
+        raw = content(path, ROWS * (1 + PIXELS) + 1)
     if len(raw) != ROWS * (1 + PIXELS) or max(raw[:: 1 + PIXELS]) > 9:
         raise ValueError(
             f"{path} is not a whole file of CIFAR-10: {ROWS:,} records of 3,073 bytes, the first "

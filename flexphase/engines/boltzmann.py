@@ -17,7 +17,17 @@ from ..lanes import Lanes
 from ..methods.binary import NegativeStart
 from ..methods.boltzmann import BoltzmannMachine
 from ..methods.rbm import RBM
-from .boltzmann_state import bits, joined, params_in, seeds, settled, to_arrays, to_state
+from . import devices
+from .boltzmann_state import (
+    bits,
+    joined,
+    params_in,
+    seeds,
+    settled,
+    to_arrays,
+    to_state,
+    write_seeds,
+)
 from .jax import start
 from .pieces import pieces_of, watched
 from .tapes import check_signs, not_on_tape, remembers, tape_of
@@ -42,7 +52,9 @@ def rows_of(source: Any) -> Any:
 
 
 class BoltzmannEngine:
-    """RBMs and general Boltzmann machines of zeros and ones, trained by plain gradient descent."""
+    """RBMs and general Boltzmann machines of zeros and ones, trained by plain gradient descent, on
+    simple devices or without.
+    """
 
     name = "native"
 
@@ -70,12 +82,15 @@ class BoltzmannEngine:
             return "the native Boltzmann engine needs data of zeros and ones."
         if run.optimiser.make is not optax.sgd:
             return "the native Boltzmann engine knows plain gradient descent (optax.sgd) only."
-        return not_on_tape(run.estimator)
+        return devices.refuses(run.optimiser) or not_on_tape(run.estimator)
 
     def start(self, lanes: Lanes, params: Any = None) -> State:
         state, method = start(lanes, params), lanes.run.method
         wide = type(method) is RBM and method.visible * method.hidden > WIDE
-        return state._replace(noise=seeds(state.key, state.params, wide))
+        noise = seeds(state.key, state.params, wide)
+        if devices.draws(lanes.run.optimiser):
+            noise = noise._replace(write=write_seeds(state.opt[1].key, wide))
+        return state._replace(noise=noise)
 
     def constant(self, lanes: Lanes) -> dict[str, np.ndarray]:
         """Arrays that the kernels only read; the bits of the data are kept between calls."""
@@ -83,8 +98,10 @@ class BoltzmannEngine:
         if self._data[0] is not source.data:
             self._data = (source.data, bits(source.data))
         eta = owned(np.broadcast_to(np.asarray(lanes.run.optimiser.eta), (len(lanes.keys),)))
-        return {"data": self._data[1], "eta": eta} | (
-            joined(method) if type(method) is BoltzmannMachine else {}
+        return (
+            {"data": self._data[1], "eta": eta}
+            | devices.arrays(lanes.run.optimiser, len(lanes.keys))
+            | (joined(method) if type(method) is BoltzmannMachine else {})
         )
 
     def advance(
@@ -95,9 +112,11 @@ class BoltzmannEngine:
         report: Callable[[int], None],
         visits: Visits = NONE,
         noise: Any = None,
+        written: Any = None,
     ) -> State:
-        """In pieces of about a third of a second. For tests: `noise` (ticks, lanes, visible +
-        hidden) in the place of our own.
+        """In pieces of about a third of a second. For tests, in the place of our own: `noise`
+        (ticks, lanes, visible + hidden), and `written` (ticks, lanes, 3, parameters) of the writes
+        to devices.
         """
         method, data = lanes.run.method, np.asarray(rows_of(lanes.run.source).data)
         held = type(lanes.run.source) is Held
@@ -114,7 +133,7 @@ class BoltzmannEngine:
             "remember": remembers(lanes.run.estimator),
             "threads": self.threads,
             "isa": self.isa,
-        }
+        } | devices.options(lanes.run.optimiser)
         options |= {"wide": bool(state.noise.base)} if type(method) is RBM else {}
         kernel = _native.rbm if type(method) is RBM else _native.machine
         arrays, constant = to_arrays(state), self.constant(lanes)
@@ -130,7 +149,8 @@ class BoltzmannEngine:
             while done < end:
                 began = time.perf_counter()
                 n = min(piece, end - done, visits.ahead(done, ticks))
-                given = {} if noise is None else {"noise": owned(noise[done : done + n])}
+                tests = {"noise": noise, "given": written}
+                given = {k: owned(v[done : done + n]) for k, v in tests.items() if v is not None}
                 kernel(arrays | constant | part.told | given, n, **options)
                 piece = int(min(max(n * 0.3 / (time.perf_counter() - began), 1), 100 * piece))
                 done += n

@@ -26,6 +26,14 @@ class Noise(NamedTuple):
     base: Any = ()
     drive: Any = ()
     gathered: Any = ()
+    write: Any = ()  # generators of devices that draw, shaped like rng
+
+
+@eqx.filter_jit
+def write_seeds(keys: Any, wide: bool) -> Any:
+    """Generators from the keys of the devices."""
+    shape = (4, 16) if wide else (4,)
+    return jax.vmap(lambda k: jax.random.bits(k, shape, jnp.uint32))(keys)
 
 
 @eqx.filter_jit
@@ -53,8 +61,8 @@ def bits(data: Any) -> np.ndarray:
 
 
 def joined(method: Any) -> dict[str, np.ndarray]:
-    """The order of the units in a sweep, and to whom each is joined: joined[first[i] : first[i +
-    1]].
+    """The order of the units in a sweep, to whom each is joined (joined[first[i] : first[i + 1]]),
+    and where the same pair is listed the other way round.
     """
     mask, colour = np.asarray(method.mask), np.asarray(method.colour)
     if mask.ndim == 3:
@@ -62,10 +70,13 @@ def joined(method: Any) -> dict[str, np.ndarray]:
             raise ValueError("the lanes of a native run must have the same mask; use engine='jax'.")
         mask, colour = mask[0], colour[0]
     first = np.concatenate([[0], np.cumsum(mask.sum(1))]).astype(np.int32)
+    number = np.zeros(mask.shape, np.int32)
+    number[mask] = np.arange(mask.sum())  # of the pair (i, j) in the list
     return {
         "order": np.argsort(colour, kind="stable").astype(np.int32),
         "first": first,
         "joined": np.nonzero(mask)[1].astype(np.int32),
+        "mirror": np.ascontiguousarray(number.T[mask]),
     }
 
 
@@ -90,6 +101,8 @@ def to_arrays(state: State) -> dict[str, np.ndarray]:
     }
     if state.z.chain:
         arrays |= {"chain_v": owned(state.z.chain[0]), "chain_h": owned(state.z.chain[1])}
+    if not isinstance(noise.write, tuple):
+        arrays["write_rng"] = owned(noise.write, np.uint32)
     if noise.base:
         arrays |= by_name("base_", noise.base) | {
             "drive": owned(noise.drive),
@@ -123,7 +136,7 @@ def to_state(state: State, written: dict[str, np.ndarray]) -> State:
     arrays = {name: jnp.asarray(array) for name, array in written.items()}
 
     base = state.noise.base
-    wide = ()
+    wide = ((), (), ())
     if base:
         wide = (params_in(arrays, base, "base_"), arrays["drive"], arrays["gathered"])
     chain = (arrays["chain_v"], arrays["chain_h"]) if state.z.chain else ()
@@ -133,6 +146,6 @@ def to_state(state: State, written: dict[str, np.ndarray]) -> State:
         z=Units(arrays["v"], arrays["h"], chain),
         x=arrays["x"],
         updates=arrays["updates"],
-        noise=Noise(arrays["rng"], *wide),
+        noise=Noise(arrays["rng"], *wide, write=arrays.get("write_rng", ())),
     )
     return jax.tree.map(jnp.asarray, state)

@@ -11,7 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from ..core import NONE, Phase, Run, State, Visits, declares, phase_keys, stimulus_key
+from ..core import (
+    NONE,
+    Optimiser,
+    Phase,
+    Run,
+    State,
+    Visits,
+    declares,
+    phase_keys,
+    stimulus_key,
+)
 from ..data.held import Held, tick_keys
 from ..data.sources import LabelContrast
 from ..kernels import _native, owned, threads
@@ -51,6 +61,8 @@ class ForwardForwardEngine:
                 "the native Forward-Forward engine needs phases of one tick, such as Phases(..., "
                 "Fixed(1)), because a tick is a whole pass."
             )
+        if type(run.optimiser) is not Optimiser:
+            return "the native Forward-Forward engine knows no devices."
         if run.optimiser.make not in (optax.adam, optax.sgd):
             return "the native Forward-Forward engine knows optax.adam and optax.sgd."
         return not_on_tape(run.estimator)

@@ -17,7 +17,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from ..core import NONE, Phase, Run, State, Visits, declares
+from ..core import NONE, Optimiser, Phase, Run, State, Visits, declares
 from ..data.sources import Rows
 from ..estimators import Differential, LastTerm, TwoTerm, Weighted, weigh_isd
 from ..kernels import _native, owned, threads
@@ -37,6 +37,7 @@ from .layered_state import (
     padded,
     states_from_arrays,
     states_to_arrays,
+    terms,
     traces,
     with_traces,
 )
@@ -141,6 +142,8 @@ class LayeredEngine:
                 "the native engine of layered networks takes its stimuli from Rows or "
                 f"Batches(Rows), not {type(run.source).__name__}."
             )
+        if type(run.optimiser) is not Optimiser:
+            return "the native engine of layered networks knows no devices."
         if descent(run.optimiser.make, len(method.sizes) - 1) is None:
             return (
                 "the native engine of layered networks knows optax.sgd, "
@@ -178,7 +181,7 @@ class LayeredEngine:
                 piece = int(min(max(n * 0.3 / (time.perf_counter() - began), 1), 100 * piece))
                 done += n
                 if done in visits.at:
-                    visits.see(kernel.to_state(state, arrays, self.isa).params)
+                    visits.see(kernel.params(arrays, self.isa))
                 report(n)
             state = settled(state, tape, arrays["slot"], arrays["left"], done - begun)
         return kernel.to_state(state, arrays, self.isa) if ticks else state
@@ -321,53 +324,46 @@ class Kernel:
             )
         return arrays
 
+    def settled(self, arrays: Arrays, isa: str) -> Arrays:
+        """The arrays with nothing left to be written to the first layer."""
+        if not self.late:
+            return arrays
+        arrays = arrays | {name: arrays[name].copy() for name in self.late_names}
+        _native.layered_settle(arrays, self.sizes, self.memory, self.momentum, isa)
+        return arrays
+
+    def params(self, arrays: Arrays, isa: str) -> Any:
+        """The parameters after the ticks that the arrays have seen."""
+        return layers_from_arrays(self.settled(arrays, isa), self.sizes)
+
     def to_state(self, state: State, arrays: Arrays, isa: str) -> State:
         """The state after the ticks that the arrays have seen."""
         state = self.with_kept(state, arrays)
-        if self.late:
-            arrays = arrays | {name: arrays[name].copy() for name in self.late_names}
-            _native.layered_settle(arrays, self.sizes, self.memory, self.momentum, isa)
+        arrays = self.settled(arrays, isa)
         x = (arrays["x"], arrays["target"][..., : self.sizes[-1]])
         state = state._replace(
             params=layers_from_arrays(arrays, self.sizes),
             z=states_from_arrays(arrays, state.z),
             x=tuple(jnp.array(a.reshape(b.shape)) for a, b in zip(x, state.x, strict=True)),
             updates=arrays["updates"],
+            memory=self.remembered(arrays),
         )
         if self.momentum:
             trace = layers_from_arrays(arrays, self.sizes, "m_")
             state = state._replace(opt=with_traces(state.opt, trace))
-        state = jax.tree.map(jnp.asarray, state)
-        if self.memory == NOTHING:
-            return state
-        known = jnp.asarray(arrays["known"]).astype(bool)
+        return jax.tree.map(jnp.asarray, state)
+
+    def remembered(self, arrays: Arrays) -> Any:
+        """What the estimator remembers: nothing, the term that waits, or that of the last tick."""
+        known = arrays["known"].astype(bool)
+        if self.memory == WAITING:
+            factor = arrays["kept"] * known[:, None]
+            return terms(arrays, factor, arrays["x_kept"], "s_kept", self.sizes)
         if self.memory == CHANGE:
-            term = local_terms(self.lanes, state, state.z, state.x)
-            return state._replace(memory=LastTerm(term, known))
-        z = states_from_arrays(arrays, state.z, "s_kept")
-        kept_x = jnp.array(arrays["x_kept"].reshape(state.x[0].shape))
-        term = local_terms(self.lanes, state, z, (kept_x, state.x[1]))
-        return state._replace(memory=local_terms_where(known, term))
-
-
-@eqx.filter_jit
-def local_terms(lanes: Lanes, state: State, z: Any, x: Any) -> Any:
-    """The local terms of these states and stimuli in every lane."""
-
-    def one(run: Any, params: Any, z: Any, x: Any, sign: Array) -> Any:
-        return run.method.grad(params, z, x, sign)
-
-    return lanes.vmap(one, state.params, z, x, state.phase.sign)
-
-
-@eqx.filter_jit
-def local_terms_where(known: Array, terms: Any) -> Any:
-    """Zero in lanes where no term is known."""
-
-    def masked(part: Array) -> Array:
-        return jnp.where(known.reshape(-1, *(1,) * (part.ndim - 1)), part, 0)
-
-    return jax.tree.map(masked, terms)
+            scale = arrays["scale"][np.arange(len(known)), arrays["slot"]] / self.replicas
+            term = terms(arrays, scale, arrays["x"], "s", self.sizes)
+            return LastTerm(term, jnp.asarray(known))
+        return ()
 
 
 def outputs(

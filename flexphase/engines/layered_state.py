@@ -91,6 +91,20 @@ def states_from_arrays(arrays: Arrays, like: Any, after: str = "s") -> Any:
     )
 
 
+def terms(
+    arrays: Arrays, factor: np.ndarray, x: np.ndarray, after: str, sizes: tuple[int, ...]
+) -> Any:
+    """The local terms of these states and inputs: sum over replicas of factor gain s_{l-1} s_l."""
+    layers, below = [], x
+    for i, units in enumerate(sizes[1:]):
+        s = arrays[f"{i}.{after}"][..., :units]
+        weighted = factor[..., None] * arrays["gain"][:, i, None, None] * s
+        W = np.matmul(below.transpose(0, 2, 1), weighted)
+        layers.append(Layer(jnp.asarray(W), jnp.asarray(weighted.sum(1))))
+        below = s
+    return tuple(layers)
+
+
 def is_trace(part: Any) -> bool:
     return isinstance(part, optax.TraceState)
 

@@ -43,7 +43,14 @@ STUDIES = {
     experiment.name: experiment
     for experiment in (
         Experiment("processes", "which order of phases can learning live with?", ("processes",)),
+        Experiment("slow", "last iterate against slow weights, for every rule and eta", ("slow",)),
+        Experiment("family", "every method under every rule: what fails, and why", ("family",)),
         Experiment("separation", "phases in blocks: where it hurts, what mends", ("separation",)),
+        Experiment(
+            "hardware",
+            "bits, range, noise and asymmetry of devices that each rule survives",
+            ("hardware", "hardware_mnist", "hardware_ep"),
+        ),
     )
 }
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import xarray as xr
 
-from ..record import versions
+from ..files import content, plain_json
+from ..record import deciding_versions, versions
 from ..report.display import Display, say
 from ..report.files import DARK, LIGHT, drawn, picture, pictures, recorded
 from ..report.findings import VERDICTS
@@ -17,7 +18,6 @@ from ..report.page import Entry, page
 from ..sweep import RunFolder, Sweep, collect, execute
 from ..sweep.cells import chunks
 from ..sweep.executors import Executor
-from ..sweep.folder import stack
 from ..sweep.run import done
 from . import figure, figures_in
 
@@ -144,7 +144,7 @@ def facts(own: dict[str, Any], elapsed: dict[str, float]) -> dict[str, str]:
         "time for everything": clock(elapsed["all"]),
         "time per figure": ", ".join(f"{name} {clock(elapsed.get(name, 0.0))}" for name in own),
         "machine": hardware(),
-        "versions": ", ".join(f"{k} {v}" for k, v in (stack() | versions()).items()),
+        "versions": ", ".join(f"{k} {v}" for k, v in (deciding_versions() | versions()).items()),
     }
     if {"fig2_bas", "fig3"} <= own.keys():
         bars = elapsed.get("fig2_bas", 0.0) + elapsed.get("fig3", 0.0)
@@ -155,6 +155,7 @@ def facts(own: dict[str, Any], elapsed: dict[str, float]) -> dict[str, str]:
 def _elapsed(folder: RunFolder) -> dict[str, float]:
     """Seconds on the clock of earlier attempts at this run."""
     try:
-        return {str(k): float(v) for k, v in json.loads((folder.path / TIMES).read_text()).items()}
-    except (FileNotFoundError, ValueError, AttributeError):
+        kept = plain_json(content(folder.path / TIMES, 2**20))
+        return {str(k): float(v) for k, v in kept.items()}
+    except (FileNotFoundError, ValueError, AttributeError, TypeError, RecursionError):
         return {}

@@ -5,8 +5,9 @@ import { LAWS } from "./lengths.js";
 
 /**
  * A selection made from the settings (and from noise, if its memory begins at random): b is the
- * long-run share of positive phases, `sign(u, n)` the sign of phase n given a uniform u. What it
- * remembers between phases is its own.
+ * long-run share of positive phases, `sign(u, n)` the sign of phase n given a uniform u. One that
+ * has `lasted(sign, share)` learns how long each phase is, over the mean length. What it remembers
+ * between phases is its own.
  */
 export const SELECTIONS = {
   alternating: () => ({ b: 0.5, sign: (_, n) => (n % 2 ? -1 : 1) }),
@@ -28,15 +29,15 @@ export const SELECTIONS = {
     return { b: 0.5, sign: (u, n) => (last = n % 2 ? -last : first(u)) };
   },
 
-  /** P(positive) = b - kappa D, where D = (positive phases so far) - b (phases so far). */
+  /**
+   * P(positive) = sigmoid(logit(b) - kappa D), where a positive phase adds (1 - b) T / tau to D and
+   * a negative one takes away b T / tau.
+   */
   homeostatic: ({ b, kappa }) => {
     let imbalance = 0;
-    const sign = (u) => {
-      const positive = u < b - kappa * imbalance;
-      imbalance += (positive ? 1 : 0) - b;
-      return positive ? 1 : -1;
-    };
-    return { b, sign };
+    const chance = () => 1 / (1 + ((1 - b) / b) * Math.exp(kappa * imbalance));
+    const lasted = (sign, share) => (imbalance += share * (sign > 0 ? 1 - b : -b));
+    return { b, sign: (u) => (u < chance() ? 1 : -1), lasted };
   },
 
   /** n phases of a sign in a row. */
@@ -99,6 +100,7 @@ export class Phases {
     const { b } = this.selection;
     const sign = this.selection.sign(this.noise.uniform(), this.n++);
     const ticks = this.duration(this.noise, sign);
+    this.selection.lasted?.(sign, ticks / this.length);
     return { sign, prob: sign > 0 ? b : 1 - b, length: this.length, ticks };
   }
 }

@@ -2,6 +2,7 @@
 data that they accept.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import equinox as eqx
@@ -47,10 +48,17 @@ def init(key: Key, visible: int, hidden: int, start: NegativeStart) -> Units:
 
 
 def enter(
-    start: NegativeStart, gibbs: Gibbs, key: Key, params: Any, z: Units, x: Array, sign: Array
+    start: NegativeStart,
+    gibbs: Gibbs,
+    key: Key,
+    params: Any,
+    z: Units,
+    x: Array,
+    sign: Array,
+    fresh: Callable[[Key], tuple[Array, Array]] | None = None,
 ) -> Units:
     """Only the start of a free phase needs care (negative, or without plasticity): a positive one
-    is clamped by every step.
+    is clamped by every step. `fresh(key)` is a random (v, h); default: coins.
     """
     match start:
         case "carry":
@@ -60,7 +68,7 @@ def enter(
         case "persistent":
             begin = z.chain
         case "random":
-            begin = init(key, len(z.v), len(z.h), start)[:2]
+            begin = fresh(key) if fresh else init(key, len(z.v), len(z.h), start)[:2]
     v, h = where(sign <= 0, begin, z[:2])
     return Units(v, h, z.chain)
 

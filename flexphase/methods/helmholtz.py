@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import count, matrix
+from ..checks import count, zeros_and_ones
 from ..core import Key
 from . import binary
 from .binary import Units, bernoulli
@@ -112,7 +112,7 @@ class HelmholtzNLL(eqx.Module):
     over all 2^hidden states.
     """
 
-    data: Array = eqx.field(converter=matrix)
+    data: Array = eqx.field(converter=zeros_and_ones)
 
     def __call__(self, params: Params) -> Array:
         hidden = len(params.p.c)

@@ -18,9 +18,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import above_zero, count, matrix
+from ..checks import above_zero, count
 from ..core import Key
-from .equilibrium_propagation import Layer, Params, States
+from .equilibrium_propagation import Layer, Params, States, check_pairs
 
 
 def predictions(params: Params, z: States, x: Array, rho: Callable[[Array], Array]) -> States:
@@ -64,16 +64,7 @@ class PredictiveCoding(eqx.Module):
             count(size, "a layer's size")
 
     def check(self, x: Any) -> None:
-        if not isinstance(x, tuple) or len(x) != 2:
-            raise ValueError("predictive coding learns from pairs; use Rows((inputs, targets)).")
-        for array, units, what in zip(
-            x, (self.sizes[0], self.sizes[-1]), ("inputs", "targets"), strict=True
-        ):
-            if matrix(array).shape[1] != units:
-                raise ValueError(
-                    f"the {what} have {array.shape[1]} columns, but sizes={self.sizes} asks for "
-                    f"{units}; make the two agree."
-                )
+        check_pairs(x, self.sizes[0], self.sizes[-1])
 
     def init(self, key: Key) -> tuple[Params, States]:
         """Weights and biases uniform within +-1/sqrt(units below)."""

@@ -98,6 +98,8 @@ class Phases(eqx.Module):
         prob = jnp.where(sign > 0, b, 1 - b)
         length = jnp.where(sign > 0, self.positive.mean, self.negative.mean).astype(jnp.float32)
         ticks = jnp.where(sign > 0, plus, minus)
+        if declares(self.selection, "timed"):
+            selection = self.selection.lasted(sign, ticks / length, selection)  # type: ignore
         memory = Memory(selection, positive, negative) if state else ()
         return Phase(sign, prob, length, ticks, ticks), memory
 

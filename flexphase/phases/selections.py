@@ -2,7 +2,9 @@
 
 A selection is `init(key) -> state` and `sign(u, n, state) -> (sign, state)`, where u is a uniform
 number in [0, 1) and n the number of the phase. `b` is the long-run share of positive phases, which
-importance weights divide by; `alternates` is True for +, -, +, - only, which two terms need.
+importance weights divide by; `alternates` is True for +, -, +, - only, which two terms need. One
+that has to know how long phases last declares `timed = True`, and its function
+`lasted(sign, share, state) -> state` is called with the length of every phase over its mean.
 """
 
 from typing import Any, Protocol
@@ -109,26 +111,34 @@ class Pairs(eqx.Module):
 class Homeostatic(eqx.Module):
     """The chance of a positive phase falls with the running imbalance of the two signs.
 
-    P(positive) = sigmoid(logit(b) - kappa D), where D = (positive phases so far) - b (phases so
-    far). D stays bounded, so that the share of positive phases is b with an error of order 1/n and
-    not 1/sqrt(n). Remembers D.
+    P(positive) = sigmoid(logit(b) - kappa D), where D is the imbalance in time: a positive phase
+    adds (1 - b) T / tau to it, a negative one takes away b T / tau, with T its length and tau the
+    mean length of its sign. D is the sum of the weights of always-on learning, times b (1 - b).
+    With lengths that are all equal D = (positive phases so far) - b (phases so far). D stays
+    bounded, so that the share of positive phases is b with an error of order 1/n and not
+    1/sqrt(n). Remembers D.
 
     Args:
         b: share of positive phases, strictly between 0 and 1.
         kappa: how strongly an imbalance is corrected, at least 0. At 0 it is `Bernoulli(b)`; with
-            b = 1/2 and a large kappa it is `Pairs()`.
+            b = 1/2, equal lengths and a large kappa it is `Pairs()`.
     """
 
     b: Array = eqx.field(converter=probability)
     kappa: Array = eqx.field(converter=lambda k: from_zero(k, "kappa, the pull to balance,"))
     alternates: bool = eqx.field(static=True, default=False)
+    timed = True
 
     def init(self, key: Key) -> Array:
         return jnp.float32(0)
 
     def sign(self, u: Array, n: Array, state: Array) -> tuple[Array, Array]:
         positive = u < jax.nn.sigmoid(jax.scipy.special.logit(self.b) - self.kappa * state)
-        return jnp.where(positive, 1.0, -1.0), state + positive - self.b
+        return jnp.where(positive, 1.0, -1.0), state
+
+    def lasted(self, sign: Array, share: Array, state: Array) -> Array:
+        """The imbalance after a phase of that sign and `share` times its mean length."""
+        return state + share * jnp.where(sign > 0, 1 - self.b, -self.b)
 
 
 class Blocks(eqx.Module):

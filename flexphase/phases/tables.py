@@ -1,5 +1,7 @@
 """Tables of recorded phases: reading them, and turning times into ticks."""
 
+import io
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import above_zero
+from ..files import content, text, understood
 
 POSITIVE = ("positive", "+", "+1", "1", "plus", "wake", "data", "clamped")
 NEGATIVE = ("negative", "-", "-1", "minus", "sleep", "model", "free")
@@ -26,7 +29,7 @@ def read(table: Any, intervals: str = "trials") -> Any:
 
     if isinstance(table, (str, Path)):
         path = Path(table)
-        if not path.is_file():
+        if not os.path.lexists(path):
             raise ValueError(f"there is no table of phases at {path}.")
         reader = READERS.get(path.suffix.lower())
         if reader is None:
@@ -34,10 +37,8 @@ def read(table: Any, intervals: str = "trials") -> Any:
                 f"{path.name} cannot be read as a table of phases; the name must end in "
                 f"{', '.join(READERS)}."
             )
-        try:
-            return reader(path, intervals)
-        except (UnicodeError, OSError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} cannot be read as a table of phases ({error}).") from None
+        with understood(f"{path} cannot be read as a table of phases"):
+            return reader(content(path), intervals)
     if isinstance(table, Mapping):
         return pd.DataFrame({str(name): list(column) for name, column in table.items()})
     if not isinstance(table, pd.DataFrame):
@@ -48,22 +49,20 @@ def read(table: Any, intervals: str = "trials") -> Any:
     return table
 
 
-def read_csv(path: Path, intervals: str) -> Any:
+def read_csv(raw: bytes, intervals: str, sep: str = ",") -> Any:
     import pandas as pd
 
-    return pd.read_csv(path, keep_default_na=False, dtype=str)
+    return pd.read_csv(io.StringIO(text(raw)), sep=sep, keep_default_na=False, dtype=str)
 
 
-def read_bids(path: Path, intervals: str) -> Any:
+def read_bids(raw: bytes, intervals: str) -> Any:
     """The events file of the Brain Imaging Data Structure: onset, duration and trial_type, in
     seconds, between tabs.
     """
-    import pandas as pd
-
-    return pd.read_csv(path, sep="\t", keep_default_na=False, dtype=str)
+    return read_csv(raw, intervals, sep="\t")
 
 
-def read_nwb(path: Path, intervals: str) -> Any:
+def read_nwb(raw: bytes, intervals: str) -> Any:
     """A table of intervals of a file of Neurodata Without Borders: start_time, stop_time and a
     column of types, in seconds.
     """
@@ -73,7 +72,10 @@ def read_nwb(path: Path, intervals: str) -> Any:
         raise ValueError(
             "files of Neurodata Without Borders are read by pynwb: pip install 'flexphase[nwb]'"
         ) from None
-    with NWBHDF5IO(str(path), "r") as file:
+    import h5py
+
+    reader: Any = NWBHDF5IO  # its decorators hide its arguments from type checkers
+    with h5py.File(io.BytesIO(raw)) as opened, reader(file=opened, mode="r") as file:
         content = file.read()
         usual = {"trials": content.trials, "epochs": content.epochs}
         tables = dict(content.intervals) | {n: t for n, t in usual.items() if t is not None}

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ..record import replacing
+from ..files import replacing
 from ..sweep import RunFolder
 from .findings import Findings
 from .panels import figure_of, table

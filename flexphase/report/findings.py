@@ -1,4 +1,4 @@
-"""What a figure shows: panels, the paper's claims with their verdicts, and remarks."""
+"""What a figure shows: panels, claims with their verdicts, and remarks."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -10,9 +10,9 @@ VERDICTS: tuple[Verdict, ...] = ("pass", "fail", "unclear")
 
 
 class Claim(NamedTuple):
-    """A sentence of the paper beside what was measured."""
+    """A sentence, of the paper or of a study, beside what was measured."""
 
-    words: str  # what the paper says
+    words: str  # what is claimed
     measured: str
     verdict: Verdict
     test: str  # how the verdict was reached

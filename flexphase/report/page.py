@@ -88,11 +88,11 @@ def claims_of(entry: Entry) -> str:
 def found(entries: Sequence[Entry]) -> str:
     """The first section: all claims of all figures with their verdicts."""
     every = [claim for entry in entries for claim in entry.findings.claims]
-    names = ("The paper says", "We measured", "Verdict", "Decided by")
+    names = ("Claim", "We measured", "Verdict", "Decided by")
     columns = "".join(f'<th scope="col">{name}</th>' for name in names)
     rows = "".join(claims_of(entry) for entry in entries if entry.findings.claims)
     return f"""<section id="found"><h2>What was found</h2>
-<p>Claims of the paper: {counted(every)}. A fail stays a fail.</p>
+<p>Claims: {counted(every)}. A fail stays a fail.</p>
 <table class="claims"><thead><tr>{columns}</tr></thead>{rows}</table></section>"""
 
 

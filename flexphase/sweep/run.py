@@ -7,10 +7,11 @@ from typing import Any
 
 import xarray as xr
 
+from ..files import content
+from ..folder import RunFolder
 from ..record import Record
 from .cells import Chunk, Sweep, chunks
 from .executors import Executor
-from .folder import RunFolder
 
 #: Called with {chunk: ticks done} of the running chunks, and the chunk that has just finished.
 Watch = Callable[[dict[str, int], str | None], None]
@@ -39,9 +40,8 @@ def execute(
         raise ValueError("two sweeps of one run have the same name.")
     todo = [chunk for chunk in every if not done(folder, chunk)]
     tasks = [json.dumps(chunk.task() | {"folder": str(place(folder).resolve())}) for chunk in todo]
-    for pattern in (".*.part", "*.ticks"):  # left by a run that was killed: the lock says so
-        for stale in place(folder).glob(pattern):
-            stale.unlink(missing_ok=True)
+    for stale in place(folder).glob("*.ticks"):  # of a run that was killed: the lock says so
+        stale.unlink(missing_ok=True)
     if not tasks:
         return
     for finished in executor.run(tasks):
@@ -51,7 +51,7 @@ def execute(
 
 def _ticks(path: Path) -> int:
     try:
-        return int(path.read_text())
+        return int(content(path, 100))
     except (OSError, ValueError):
         return 0
 

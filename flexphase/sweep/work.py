@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..api import Grid, Record, train
-from ..record import replacing
+from ..files import replacing
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 EVERY = 0.25  # seconds between notes of progress

@@ -1,5 +1,6 @@
 """The paper's theory as tools for any learner: variance, best b, phase lengths, bias, a plan."""
 
+from .ahead import plan_run
 from .exact import exact_moments
 from .moments import moments
 from .plan import Plan, plan
@@ -13,6 +14,7 @@ __all__ = [
     "moments",
     "penalty",
     "plan",
+    "plan_run",
     "saving",
     "trace_isd",
     "trace_two_term",

@@ -54,8 +54,8 @@ class Plan(NamedTuple):
     eta: float
     reasons: dict[str, str]
     expected: dict[str, float]  # biases relative to one phase's update; the loss per sample
-    memory: Memory
-    moments: Moments  # at the advised tau
+    memory: Memory | None  # None where the theory does not know the estimator
+    moments: Moments | None  # at the advised tau
 
     def __str__(self) -> str:
         head = f"b = {self.b:.3f}, tau = {self.tau}, eta = {self.eta:.2g}"

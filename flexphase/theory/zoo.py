@@ -8,7 +8,13 @@ import numpy as np
 
 from ..core import Optimiser, Run
 from ..data import LabelContrast, Rows, bars_and_stripes
-from ..methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
+from ..methods import (
+    RBM,
+    BoltzmannMachine,
+    EquilibriumPropagation,
+    ForwardForward,
+    HelmholtzMachine,
+)
 from ..methods.binary import Units
 from ..methods.rbm import Params
 from ..rules import Rule, cd, isd
@@ -40,7 +46,7 @@ class Learner(NamedTuple):
 
 
 def learners() -> list[Learner]:
-    """An RBM, a Boltzmann machine, equilibrium propagation and Forward-Forward."""
+    """One of each kind: sampled, relaxing, one pass, and with terms that share no parameter."""
     small, large = bars_and_stripes(2), bars_and_stripes(4)
     kind = np.repeat([0, 1], 16)  # bars, stripes
     pairs = (small, np.eye(2)[np.repeat([0, 1], 4)])
@@ -51,6 +57,7 @@ def learners() -> list[Learner]:
         ("Boltzmann machine 4+2", BoltzmannMachine(4, 2, scale=0.7), Rows(small), 12),
         ("equilibrium propagation 4-5-2", relaxing, Rows(pairs), 20),
         ("Forward-Forward 16-8-8", forward, contrast, 1),
+        ("Helmholtz machine 4+3", HelmholtzMachine(4, 3, scale=0.7), Rows(small), 1),
     ]
     return [
         Learner(name, method, method.init(jax.random.key(1))[0], source, T)

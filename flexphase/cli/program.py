@@ -1,0 +1,71 @@
+"""What the command line does to a process that is its own, before anything heavy is imported.
+
+A short run spends most of its time on imports and on compiling, not on training.
+"""
+
+import atexit
+import contextlib
+import gc
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..machine import cache_folder
+
+MOST = 4000  # compiled programs that are kept
+
+
+def prepare(words: Sequence[str]) -> None:
+    """Begin a process with these words of the command line."""
+    keep_compiled()
+    gc.set_threshold(200_000, 20, 100)  # imports and traces make many objects, and little garbage
+    atexit.register(gc.freeze)  # nor has it to be collected at the end
+    if not any(word.startswith("--dask") for word in words):
+        # Where dask is installed, xarray imports it for every array: half a second.
+        sys.modules.setdefault("dask", None)  # type: ignore[arg-type]
+
+
+def keep_compiled() -> None:
+    """Ask JAX to keep what it compiles in the user's cache folder, for this process and its
+    workers.
+
+    JAX's own variables decide where they are set: JAX_COMPILATION_CACHE_DIR is another folder,
+    JAX_ENABLE_COMPILATION_CACHE=false is none. A folder that cannot be made, or that belongs to
+    someone else, is not used: what is read from it is run.
+    """
+    if {"JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE"} & set(os.environ):
+        return
+    with contextlib.suppress(OSError, RuntimeError):
+        folder = cache_folder("compiled") / processor()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owned = os.name != "posix" or folder.stat().st_uid == os.getuid()
+        if not owned or not os.access(folder, os.W_OK):
+            return
+        forget_oldest(folder)
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+
+def processor() -> str:
+    """A name for processors that can run each other's programs: home folders may be shared."""
+    known = Path("/proc/cpuinfo")
+    lines = known.read_text().splitlines() if known.exists() else [platform.processor()]
+    words = ("model name", "flags", "Features")
+    features = sorted({line for line in lines if line.startswith(words)}) or lines
+    text = "\n".join([platform.system(), platform.machine(), *features])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def forget_oldest(folder: Path, most: int = MOST) -> None:
+    """Remove the older half of the programs where there are more than `most`, and all empty ones,
+    which a process left that was killed while it wrote.
+    """
+    found = [(entry.stat(), entry.path) for entry in os.scandir(folder)]
+    found.sort(key=lambda each: each[0].st_mtime)
+    older = found[: len(found) // 2] if len(found) > most else []
+    for _, path in [*older, *(each for each in found if not each[0].st_size)]:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)

@@ -1,0 +1,178 @@
+"""What the parts of the study of hardware share: rules, devices with one limit, panels, claims.
+
+Every part trains one learner under every rule, on devices with one limit at a time.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from .. import estimators
+from ..core import Optimiser, Updater
+from ..hardware.device import Device
+from ..hardware.on_device import OnDevice
+from ..phases import Fixed, Pairs, Phases
+from ..record import Record
+from ..report.findings import Claim
+from ..report.panels import Panel, points
+from ..rules import Rule, aol, aol_random, cd, isd
+from ..sweep import cells, matching
+from .claims import Seeds, is_worse, mean_sd, verdict
+
+RANGE = 4.0  # the largest weight, where bits are swept
+AVERAGE = 0.5  # slow weights: from this fraction of training on
+#: Word of a rule, and what a legend calls it.
+RULES = {
+    "two-term": "two-term",
+    "isd": "ISD",
+    "aol": "AoL",
+    "aol-random": "AoL random T",
+    "aol-pairs": "AoL pairs",
+}
+ROUNDINGS = ("nearest", "stochastic")
+#: Limits beside bits: a field of `Device`, and the label of its axis.
+LIMITS = {
+    "range": "largest weight R",
+    "noise": "write noise (sd per write)",
+    "asymmetry": "asymmetry a: (1 + a) up, (1 - a) down",
+}
+FEW = 8.0  # bits of the claim about stochastic rounding
+
+
+class Learner(NamedTuple):
+    """What a part of the study trains, and how its results are shown."""
+
+    metric: str
+    label: str
+    untrained: float  # what the metric is then
+    ylim: tuple[float, float]
+    length: int  # ticks of a phase
+    etas: dict[str, float]  # of each rule
+    scale: float = 1.0
+
+
+def rule(name: str, length: int) -> Rule:
+    """Process and estimator, at b = 1/2; random phases are half as long again, as in the paper."""
+    match name:
+        case "two-term":
+            return cd(length)
+        case "isd":
+            return isd(0.5, length)
+        case "aol":
+            return aol(0.5, length)
+        case "aol-random":
+            return aol_random(0.5, 1.5 * length)
+        case "aol-pairs":
+            return Rule(Phases(Pairs(), Fixed(length)), estimators.always_on)
+    raise ValueError(f"there is no rule {name!r}.")
+
+
+def change(name: str, learner: Learner) -> float:
+    """The change that a term of 1 asks for: eta, eta / b and eta / (b tau)."""
+    eta, tau = learner.etas[name], float(rule(name, learner.length).process.mean_length)
+    return {"two-term": eta, "isd": 2 * eta}.get(name, 2 * eta / tau)
+
+
+def optimiser(kind: str, value: float, rounding: str, eta: float) -> Updater:
+    """Plain descent on devices with one limit: `kind` is a field of `Device`, or none."""
+    plain = Optimiser(eta)
+    if kind == "none":
+        return plain
+    fields: dict[str, Any] = {kind: value}
+    if kind == "bits":
+        fields |= {"range": RANGE, "rounding": rounding}
+    return OnDevice(plain, Device(**fields))
+
+
+def grid(size: dict[str, Any], learner: Learner, **more: Any) -> list[dict[str, Any]]:
+    """Every rule without limits, and with each limit alone, for the same number of phases."""
+    every = []
+    for name in RULES:
+        ticks = round(size["phases"] * float(rule(name, learner.length).process.mean_length))
+        shared = {"name": name, "eta": learner.etas[name], "ticks": ticks} | more
+        every += cells(kind="none", value=0.0, rounding="nearest", **shared)
+        every += cells(kind="bits", value=size["bits"], rounding=list(ROUNDINGS), **shared)
+        for kind in LIMITS:
+            every += cells(kind=kind, value=size[kind], rounding="nearest", **shared)
+    return every
+
+
+def finals(data: xr.Dataset, learner: Learner, averaged: bool = False, **cell: Any) -> np.ndarray:
+    """(values, seeds): the metric at the end, cells in the order of their value."""
+    found = matching(data, **cell)
+    order = np.argsort(found["value"].values)
+    return learner.scale * Record(found.isel(cell=order)).final(learner.metric, averaged).values
+
+
+def panels(size: dict[str, Any], data: xr.Dataset, learner: Learner) -> list[Panel]:
+    """The metric against bits, for both kinds of rounding, and against every other limit."""
+    return [
+        *(panel(size, data, learner, "bits", f"{r} rounding", rounding=r) for r in ROUNDINGS),
+        *(panel(size, data, learner, kind, kind) for kind in LIMITS),
+    ]
+
+
+def panel(
+    size: dict[str, Any], data: xr.Dataset, learner: Learner, kind: str, title: str, **cell: Any
+) -> Panel:
+    """The metric against one limit: last weights solid, slow weights dashed."""
+    series = [
+        points(
+            "" if averaged else label,
+            size[kind],
+            list(finals(data, learner, averaged, kind=kind, name=name, **cell)),
+            colour=i,
+            line=int(averaged),
+        )
+        for i, (name, label) in enumerate(RULES.items())
+        for averaged in (False, True)
+    ]
+    axis, logarithmic = LIMITS.get(kind, kind), kind in LIMITS
+    return Panel(title, axis, learner.label, series, logx=logarithmic, ylim=learner.ylim)
+
+
+def without_limits(data: xr.Dataset, learner: Learner) -> str:
+    """The metric of every rule without a device, last and slow weights, in words."""
+    found = []
+    for name, label in RULES.items():
+        last, slow = (finals(data, learner, a, kind="none", name=name)[0] for a in (False, True))
+        found.append(f"{label} {mean_sd(last)} (slow weights {mean_sd(slow)})")
+    return "Without limits: " + ", ".join(found) + "."
+
+
+def saved_by_chance(size: dict[str, Any], data: xr.Dataset, learner: Learner, name: str) -> Claim:
+    """Stochastic rounding lets a rule learn on few bits, where the nearest level stops it."""
+    at = size["bits"].index(FEW)
+    cells = (finals(data, learner, kind="bits", name=name, rounding=r)[at] for r in ROUNDINGS)
+    seeds = map(Seeds, ROUNDINGS, cells)
+    words = f"{RULES[name]} on {FEW:g} bits learns better with stochastic rounding."
+    return is_worse(words, *seeds)
+
+
+def asymmetry_claim(
+    size: dict[str, Any], data: xr.Dataset, learner: Learner, spares: bool
+) -> Claim:
+    """Does asymmetry spare the two-term rule?
+
+    Up and down in turn leave a drift of a times the sizes of the changes. Single terms have
+    E|g+| + E|g-|, the difference of two has E|g+ - g-|. For units of 0 and 1 that are on together
+    with probability p the drifts are 2 p and 2 p (1 - p), so that nothing much is gained; where the
+    terms of two phases nearly cancel, nearly all is.
+    """
+    lost, at = {}, len(size["asymmetry"]) // 2
+    for name in ("two-term", "aol"):
+        free = finals(data, learner, True, kind="none", name=name)[0]
+        bent = finals(data, learner, True, kind="asymmetry", name=name)[at]
+        lost[name] = float(np.mean(bent) - np.mean(free)) / abs(learner.untrained - np.mean(free))
+    spared = lost["two-term"] < 0.3 * lost["aol"]
+    share = ", ".join(f"{RULES[name]} {value:.0%}" for name, value in lost.items())
+    decided = lost["aol"] > 0.05
+    return Claim(
+        f"An asymmetry of {size['asymmetry'][at]:g} costs two-term "
+        + ("less" if spares else "no less")
+        + " than 30 % of what it costs AoL (slow weights).",
+        f"lost, as a share of the improvement: {share}",
+        verdict(decided and spared == spares, decided and spared != spares),
+        "means over seeds; decided where AoL loses more than 5 %",
+    )

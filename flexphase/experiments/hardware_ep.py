@@ -1,0 +1,101 @@
+"""Study: equilibrium propagation on devices, test error on 8x8 digits against every limit."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ..catalogue.datasets import load
+from ..catalogue.entries import Input
+from ..classification import Wrong
+from ..core import Run
+from ..data import Rows
+from ..methods import EquilibriumPropagation
+from ..methods.equilibrium_propagation import Accuracy
+from ..report.findings import Findings
+from ..sweep import Sweep
+from . import devices
+from .devices import AVERAGE, RANGE, RULES, Learner, optimiser, rule
+
+TITLE = "Hardware: equilibrium propagation on 8x8 digits, on devices"
+DATA = None
+LAYERS, LENGTH = (64, 32, 10), 20
+PLAIN = ("rbm", LAYERS[0], LAYERS[1])
+LEARNER = Learner(
+    metric="test_error",
+    label="test error (%)",
+    untrained=90.0,
+    ylim=(0, 95),
+    length=LENGTH,
+    # Single terms are large and nearly cancel, so they need small steps.
+    etas=dict.fromkeys(RULES, 0.001) | {"two-term": 0.03},
+    scale=100,
+)
+SIZES = {
+    "quick": {
+        "phases": 4_000,
+        "seeds": 2,
+        "bits": [8.0, 12.0, 16.0],
+        "range": [0.5, 2.0],
+        "noise": [1e-4, 1e-2],
+        "asymmetry": [0.01, 0.1],
+    },
+    "full": {
+        "phases": 20_000,
+        "seeds": 4,
+        "bits": [4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0],
+        "range": [0.25, 0.5, 1.0, 2.0],
+        "noise": [1e-5, 1e-4, 1e-3, 1e-2],
+        "asymmetry": [0.001, 0.01, 0.1],
+    },
+}
+
+
+def method() -> EquilibriumPropagation:
+    return EquilibriumPropagation(LAYERS, beta=1.0, centred=True)
+
+
+@cache
+def digits() -> Input:
+    return load("digits")
+
+
+@cache
+def source() -> Rows:
+    """One object for all cells, so that lanes share its data."""
+    labels = np.asarray(digits().labels)
+    return Rows((digits().images, np.eye(10, dtype=np.float32)[labels]))
+
+
+def build(name: str, eta: float, kind: str, value: float, rounding: str) -> Run:
+    """The run of a cell: a rule on devices whose `kind` is `value`."""
+    return Run(method(), *rule(name, LENGTH), source(), optimiser(kind, value, rounding, eta))
+
+
+def metrics(**_: Any) -> dict[str, Any]:
+    images, labels = digits().test or ((), ())
+    return {"test_error": Wrong(Accuracy(method(), images, labels))}
+
+
+def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
+    """Every rule without limits, and with each limit alone."""
+    how: dict[str, Any] = {"records": 4, "average": AVERAGE, "cost": 200}
+    named = (f"{__name__}:build", f"{__name__}:metrics")
+    return {"ep": Sweep("hardware-ep", *named, devices.grid(size, LEARNER), size["seeds"], **how)}
+
+
+def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
+    """Error against every limit."""
+    ep = data["ep"]
+    rates = ", ".join(f"{RULES[name]} {eta:g}" for name, eta in LEARNER.etas.items())
+    remarks = [
+        f"{'-'.join(map(str, LAYERS))}, centred, beta 1, T = {LENGTH}, {size['phases']} phases, "
+        f"range {RANGE:g} with bits; eta: {rates}. Solid: last weights, dashed: slow weights.",
+        devices.without_limits(ep, LEARNER),
+    ]
+    claims = [
+        devices.saved_by_chance(size, ep, LEARNER, "two-term"),
+        devices.asymmetry_claim(size, ep, LEARNER, spares=True),
+    ]
+    return Findings(devices.panels(size, ep, LEARNER), claims, remarks)

@@ -1,0 +1,205 @@
+"""The one way in for files from outside, and the one way out.
+
+In: regular files of bounded size, read as data. Nothing in them is executed (no pickle, no eval),
+and whatever the libraries below raise becomes one sentence (`understood`). Out: whole files or none
+(`replacing`).
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import math
+import os
+import secrets
+import stat
+import sys
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import xarray as xr
+
+MOST = 2**33  # bytes of a file, and of what is unpacked from it
+MEMBERS = 10_000  # arrays in an archive
+SEAL = b"\nflexphase sha256 "
+SEALED = len(SEAL) + 64
+
+
+@contextlib.contextmanager
+def understood(words: str, advice: str = "") -> Iterator[None]:
+    """Whatever goes wrong inside is a ValueError: "WORDS (why)ADVICE."; warnings are not heard."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except Exception as error:
+        raise ValueError(f"{words} ({reason(error)}){advice}.") from None
+
+
+def reason(error: Exception) -> str:
+    """An error of a library in a few words."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = error.strerror
+    elif not isinstance(error, (ValueError, OSError)) or not text:
+        text = f"{type(error).__name__}: {text}"
+    text = " ".join(text.split()).rstrip(".: ")
+    return text if len(text) < 300 else f"{text[:297]}..."
+
+
+def content(path: str | Path, most: int | None = None) -> bytes:
+    """The bytes of a regular file of at most `most`; nothing else is opened for longer than a look.
+
+    A FIFO would wait for a writer for ever, a device might never end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise ValueError("it is not a regular file")
+        bounded(about.st_size, most)
+        with open(descriptor, "rb", closefd=False) as file:
+            raw = file.read(about.st_size + 1)
+    finally:
+        os.close(descriptor)
+    if len(raw) != about.st_size:
+        raise ValueError("it changes while it is read")
+    return raw
+
+
+def bounded(size: int, most: int | None = None) -> None:
+    most = MOST if most is None else most
+    if size > most:
+        raise ValueError(f"it holds {size:,} bytes, and at most {most:,} are read")
+
+
+def text(raw: bytes) -> str:
+    """Text in UTF-8, with or without a byte order mark."""
+    return raw.decode("utf-8-sig")
+
+
+def plain_json(raw: str | bytes) -> Any:
+    """JSON as Python writes it."""
+    return json.loads(raw)
+
+
+def gunzip(raw: bytes, most: int) -> bytes:
+    """The content of a .gz file that unpacks to at most `most` bytes."""
+    unpack = zlib.decompressobj(wbits=31)
+    whole = unpack.decompress(raw, most + 1)
+    bounded(len(whole), most)
+    if not unpack.eof or unpack.unused_data:
+        raise ValueError("it is not one whole gzip stream")
+    return whole
+
+
+def npy(raw: bytes) -> "np.ndarray":
+    """The array in a .npy file, whose header must promise what is there."""
+    import numpy as np
+
+    file = io.BytesIO(raw)
+    version = np.lib.format.read_magic(file)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    if version not in readers:
+        raise ValueError(f"it is an .npy file of the unknown version {version}")
+    shape, fortran, dtype = readers[version](file)
+    if dtype.hasobject or dtype.names:
+        raise ValueError("it holds objects, and only numbers are read")
+    if any(n < 0 for n in shape) or math.prod(shape) * dtype.itemsize != len(raw) - file.tell():
+        raise ValueError(f"its header promises another size, {dtype} of shape {shape}")
+    if not dtype.itemsize:
+        raise ValueError("its numbers have no bytes")
+    flat = np.frombuffer(raw, dtype, offset=file.tell())
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def npz(raw: bytes) -> "dict[str, np.ndarray]":
+    """The arrays in an .npz archive, by name."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        members = archive.infolist()
+        names = [member.filename for member in members]
+        if len(names) > MEMBERS or len({*names}) < len(names):
+            raise ValueError("it has too many arrays, or two of one name")
+        if strange := [name for name in names if not name.endswith(".npy")]:
+            raise ValueError(f"it holds {strange[0][:50]!r}, which is no array")
+        bounded(sum(member.file_size for member in members))
+        return {name[: -len(".npy")]: npy(archive.read(name)) for name in names}
+
+
+def netcdf(raw: bytes) -> "xr.Dataset":
+    """The variables and attributes at the root of a netCDF-4 file, in memory, as numbers."""
+    import h5py
+    import xarray as xr
+
+    raw = unsealed(raw)
+    with h5py.File(io.BytesIO(raw)) as file:
+        arrays = [array for array in file.values() if isinstance(array, h5py.Dataset)]
+        bounded(sum(array.size * array.dtype.itemsize for array in arrays))
+    hook = sys.unraisablehook
+    sys.unraisablehook = _silent  # h5netcdf's finaliser fails on a file that it could not open
+    try:
+        with xr.open_dataset(
+            io.BytesIO(raw), engine="h5netcdf", decode_times=False, decode_timedelta=False
+        ) as dataset:
+            return dataset.load()
+    except Exception as error:
+        why = reason(error)
+    finally:
+        sys.unraisablehook = hook
+    raise ValueError(why)
+
+
+def _silent(_: Any) -> None:
+    """What a finaliser says is not for the user."""
+
+
+def seal(path: Path) -> None:
+    """Add the SHA-256 of a file behind its end, where HDF5 does not read; wait for the disk."""
+    with open(path, "rb+") as file:
+        file.write(seal_of(file.read()))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def seal_of(raw: bytes) -> bytes:
+    return SEAL + hashlib.sha256(raw).hexdigest().encode()
+
+
+def unsealed(raw: bytes) -> bytes:
+    """What was sealed, if it is unharmed; a file without a seal is taken as it is."""
+    at = raw.rfind(SEAL, max(0, len(raw) - SEALED))
+    if at < 0:
+        return raw
+    body = raw[:at]
+    if seal_of(body) != raw[at:]:
+        raise ValueError("its checksum is wrong, so it was damaged or changed")
+    return body
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A sibling to write to, which takes the place of `path` at once when the block ends well."""
+    part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write(path: Path, data: str | bytes) -> Path:
+    """Write a file, whole or not at all, and wait until the disk has it; returns its path."""
+    with replacing(path) as part, open(part, "wb") as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+        file.flush()
+        os.fsync(file.fileno())
+    return path

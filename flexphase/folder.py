@@ -1,0 +1,184 @@
+"""A run folder: one configuration, one process at a time, every file whole or absent.
+
+`flexphase train`, `reproduce` and `study` all work in one. `run.json` is its plan: what the run
+consists of, and the versions that decide its bits.
+"""
+
+import fcntl
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any, TextIO
+
+from .describe import difference, digest
+from .files import content, plain_json, understood, write
+from .record import deciding_versions
+
+PLAN = "run.json"
+
+
+class RunFolder:
+    """A folder for the files of one run: `with RunFolder(path, config, resume) as folder:`.
+
+    `config` is what the run consists of, as JSON can hold it. Entering makes the folder, or with
+    `resume` goes on in it; another configuration, another version, a second process and a folder
+    that is not a run's are refused with a ValueError, and nothing in them is changed. Parts of
+    files that a killed process left are removed.
+    """
+
+    def __init__(self, path: str | Path, config: dict[str, Any], resume: bool = False):
+        self.path, self.config, self.resume = Path(path), config, resume
+        self._lock = Lock(self.path)
+
+    def __enter__(self) -> "RunFolder":
+        try:
+            self._open()
+        except OSError as error:
+            self.__exit__()
+            raise ValueError(
+                f"cannot write to {self.path} ({error.strerror or error}); choose another folder."
+            ) from None
+        except ValueError:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._lock.release()
+
+    def _open(self) -> None:
+        if self.path.exists():
+            self._refuse_unless_ours()
+        else:
+            self.path.mkdir(parents=True)
+        self._lock.take()
+        self._refuse_unless_ours()  # again: another process may have begun and ended meanwhile
+        for stale in (*self.path.glob(".*.part"), *self.path.glob("chunks/.*.part")):
+            stale.unlink(missing_ok=True)
+        if not (self.path / PLAN).exists():
+            config = self.config
+            plan = {"versions": deciding_versions(), "digest": digest(config), "config": config}
+            self.write(PLAN, json.dumps(plan, indent=1))
+
+    def _refuse_unless_ours(self) -> None:
+        """Look at a folder that exists, and change nothing.
+
+        An empty one is free, and so is one whose run was killed before its plan was written.
+        """
+        if not self.path.is_dir():
+            raise ValueError(f"{self.path} is a file; choose a folder for the run.")
+        names = {path.name for path in self.path.iterdir()} - {Lock.FILE, Lock.OWNER}
+        left = [name for name in names if not name.endswith(".part")]
+        if not left:
+            return
+        if PLAN not in left:
+            raise ValueError(
+                f"{self.path} is not empty and is not a run folder of flexphase; choose another "
+                "folder."
+            )
+        if not self.resume:
+            raise ValueError(
+                f"{self.path} already holds a run; "
+                "go on with it (--resume) or choose another folder."
+            )
+        with understood(f"{self.path / PLAN} is damaged", "; choose another folder"):
+            plan = plain_json(content(self.path / PLAN))
+            kept, versions = dict(plan["config"]), dict(plan["versions"])
+            if plan["digest"] != digest(kept):
+                raise ValueError("its digest is wrong")
+        differ = [
+            f"{k} {versions.get(k)} (here {v})"
+            for k, v in deciding_versions().items()
+            if versions.get(k) != v
+        ]
+        if differ:
+            raise ValueError(
+                f"{self.path} was made by another version: {', '.join(differ)}; "
+                "choose another folder."
+            )
+        if digest(kept) != digest(self.config):
+            raise ValueError(
+                f"{self.path} belongs to another configuration: {difference(kept, self.config)}; "
+                "resume with the command that began it, or choose another folder."
+            )
+
+    def write(self, name: str, data: str | bytes) -> Path:
+        """Write a file of the folder, whole or not at all; returns its path."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return write(path, data)
+
+
+class Lock:
+    """One process at a time in a folder.
+
+    `flock` on a file, which ends with the process, however it ends. A network file system without
+    it gets a file that only one process can make (O_EXCL), with the name of its host and its
+    number; one that a process of this host left when it was killed is taken over, one of another
+    host is refused with a sentence that says which file to remove.
+    """
+
+    FILE, OWNER = ".lock", ".owner"
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._file: TextIO | None = None
+        self._owner: Path | None = None
+
+    def take(self) -> None:
+        """Take the lock, or raise ValueError."""
+        self._file = open(self.folder / self.FILE, "a")  # noqa: SIM115 - held until the run ends
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"another process is working in {self.folder}; wait for it or choose another "
+                "folder."
+            ) from None
+        except OSError:  # ENOLCK, EOPNOTSUPP, ENOSYS: this file system has no locks
+            self._claim(self.folder / self.OWNER)
+
+    def release(self) -> None:
+        if self._owner:
+            self._owner.unlink(missing_ok=True)
+        if self._file:
+            self._file.close()
+        self._file = self._owner = None
+
+    def _claim(self, owner: Path) -> None:
+        me = f"{socket.gethostname()} {os.getpid()}"
+        if owner.exists() and gone(owner):
+            owner.unlink(missing_ok=True)
+        try:
+            made = os.open(owner, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        except FileExistsError:
+            raise ValueError(
+                f"another process is working in {self.folder} ({words(owner)}), or was when it "
+                f"was killed; wait for it, or remove {owner} if it is gone."
+            ) from None
+        with open(made, "w") as file:
+            file.write(me)
+        self._owner = owner
+
+
+def words(owner: Path) -> str:
+    """HOST NUMBER of the process that holds a lock."""
+    try:
+        return content(owner, 1000).decode()
+    except (OSError, ValueError):
+        return "unknown"
+
+
+def gone(owner: Path) -> bool:
+    """Was it made by a process of this host that has ended?"""
+    host, _, number = words(owner).partition(" ")
+    if host != socket.gethostname() or not number.isdecimal():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        return False
+    return False

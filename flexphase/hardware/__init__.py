@@ -1,0 +1,1 @@
+"""Synapses and units as hardware has them; the public names are `Device`, `OnDevice`, `Circuit`."""

@@ -1,0 +1,126 @@
+"""Harmonium (Smolensky 1986; Welling, Rosen-Zvi and Hinton 2004): an RBM with visible units of any
+kind, and binary hidden ones.
+
+    E(v, h) = base(v) - a v - c h - v W h        p(v, h) proportional to exp(-E)
+
+Both terms are -(v h^T, v, h), as for the RBM; what differs is how v is drawn, which is said by
+`units` (see `units.py`). With Gaussian units p(v) is a mixture of 2^hidden Gaussians of one width.
+"""
+
+from typing import Any, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..checks import count
+from ..core import Key
+from . import binary
+from .binary import NegativeStart, Units, bernoulli
+from .rbm import Params, biased, p_hidden
+from .units import VisibleUnits
+
+
+def interaction(params: Params, v: Array, h: Array) -> Array:
+    """a v + c h + v W h, the part of -E that the parameters make."""
+    return params.a @ v + params.c @ h + v @ params.W @ h
+
+
+def energy(units: VisibleUnits, params: Params, v: Array, h: Array) -> Array:
+    return units.base(v) - interaction(params, v, h)
+
+
+def free_energy(units: VisibleUnits, params: Params, v: Array) -> Array:
+    """F(v) = base(v) - a v - sum_j softplus(c_j + (v W)_j); v may have leading axes."""
+    drive = jax.nn.softplus(biased(v @ params.W, params.c)).sum(-1)
+    return units.base(v) - v @ params.a - drive
+
+
+class Harmonium(eqx.Module):
+    """An RBM whose visible units are `units`, with `hidden` hidden units of 0 and 1.
+
+    One step is that of `RBM`: visible given hidden where free, then hidden given visible. For
+    `negative_start` see `NegativeStart`. Example, pixels with a label:
+
+        units = MixedUnits((GaussianUnits(64, sigma=0.5), SoftmaxUnits(10)))
+        Run(Harmonium(units, 32), *cd(10), Rows(append_labels(images, labels)), Optimiser(0.01))
+    """
+
+    units: VisibleUnits
+    hidden: int = eqx.field(static=True)
+    negative_start: NegativeStart = eqx.field(static=True, default="carry")
+    scale: float = eqx.field(static=True, default=0.01)  # standard deviation of the initial weights
+
+    def __check_init__(self):
+        count(self.hidden, "hidden")
+        if self.negative_start not in get_args(NegativeStart):
+            names = ", ".join(get_args(NegativeStart))
+            raise ValueError(f"negative_start must be one of {names}, not {self.negative_start!r}.")
+
+    @property
+    def visible(self) -> int:
+        return self.units.n
+
+    def check(self, x: Any) -> None:
+        self.units.check(x)
+
+    def init(self, key: Key) -> tuple[Params, Units]:
+        k_w, k_z = jax.random.split(key)
+        W = self.scale * jax.random.normal(k_w, (self.visible, self.hidden))
+        v, h = self.fresh(k_z)
+        z = Units(v, h, (v, h) if self.negative_start == "persistent" else ())
+        return Params(W, jnp.zeros(self.visible), jnp.zeros(self.hidden)), z
+
+    def fresh(self, key: Key) -> tuple[Array, Array]:
+        """A state that knows nothing of the parameters."""
+        k_v, k_h = jax.random.split(key)
+        h = bernoulli(jax.random.uniform(k_h, (self.hidden,)), 0.5)
+        return self.units.draw(k_v, jnp.zeros(self.visible)), h
+
+    def gibbs(
+        self, key: Key, params: Params, v: Array, h: Array, x: Array, clamped: Array
+    ) -> tuple[Array, Array]:
+        """Visible given hidden, where not clamped to x; then hidden given visible."""
+        k_v, k_h = jax.random.split(key)
+        v = jnp.where(clamped, x, self.units.draw(k_v, params.a + params.W @ h))
+        return v, bernoulli(jax.random.uniform(k_h, h.shape), p_hidden(params, v))
+
+    def enter(self, key: Key, params: Params, z: Units, x: Array, sign: Array) -> Units:
+        start, fresh = self.negative_start, self.fresh
+        return binary.enter(start, self.gibbs, key, params, z, x, sign, fresh)
+
+    def step(self, key: Key, params: Params, z: Units, x: Array, sign: Array) -> Units:
+        return binary.step(self.gibbs, key, params, z, x, sign)
+
+    def grad(self, params: Params, z: Units, x: Array, sign: Array) -> Params:
+        """dE/dtheta at the sampled state: the same function in both phases."""
+        return Params(-jnp.outer(z.v, z.h), -z.v, -z.h)
+
+    @eqx.filter_jit
+    def sample(
+        self,
+        key: Key,
+        params: Params,
+        rows: int = 100,
+        steps: int = 1000,
+        x: Any = None,
+        clamped: Any = None,
+    ) -> Array:
+        """Visible units of `rows` independent chains, `steps` sweeps after a fresh start, (rows,
+        visible); those in the mask `clamped` are held at `x`, (visible,) or (rows, visible).
+        """
+        rows, steps = count(rows, "rows"), count(steps, "steps")
+        held = jnp.zeros(self.visible, bool) if clamped is None else jnp.asarray(clamped, bool)
+        values = jnp.zeros(self.visible) if x is None else jnp.asarray(x, jnp.float32)
+
+        def chain(key: Key, x: Array) -> Array:
+            k_start, key = jax.random.split(key)
+
+            def sweep(t: Array, z: tuple[Array, Array]) -> tuple[Array, Array]:
+                return self.gibbs(jax.random.fold_in(key, t), params, *z, x, held)
+
+            return jax.lax.fori_loop(0, steps, sweep, self.fresh(k_start))[0]
+
+        keys = jax.random.split(key, rows)
+        return jax.vmap(chain)(keys, jnp.broadcast_to(values, (rows, self.visible)))

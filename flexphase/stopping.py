@@ -1,0 +1,112 @@
+"""How a command is stopped.
+
+Ctrl-C, SIGTERM (a cluster's polite end) and SIGHUP (a terminal that is closed) are taken alike. A
+command that has nothing to keep ends at once with exit code 130, whatever library is computing.
+Training ends at its next safe point, and what was recorded is written.
+
+No exception is raised in the middle of a library: JAX may lose it, or crash.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PATIENCE = 10.0  # seconds in which a safe point must come; the checkpoint has the rest
+
+
+class Stopping:
+    """What this process does about signals; there is one, as there is one set of handlers."""
+
+    def __init__(self):
+        self.asked = threading.Event()
+        self.safe = self.writing = False
+
+    def watch(self) -> None:
+        """From now on signals end the process, from a thread of their own."""
+        read, write = os.pipe()
+        os.set_blocking(write, False)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        for number in SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, background jobs of a shell
+                signal.signal(number, _nothing)
+        threading.Thread(target=self._listen, args=(read,), daemon=True).start()
+
+    def _listen(self, read: int) -> None:
+        while True:
+            if os.read(read, 1)[0] not in SIGNALS:
+                continue
+            self.asked.set()
+            deadline = time.monotonic() + PATIENCE
+            while self.asked.is_set() and (self.safe or self.writing):
+                again = bool(select.select([read], [], [], 0.05)[0])
+                if not self.writing and (again or time.monotonic() > deadline):
+                    break
+            if self.asked.is_set():
+                self.leave()
+
+    def leave(self) -> None:
+        """End the process now; the cursor, which a progress bar hides, comes back."""
+        cursor = b"\x1b[?25h" if os.isatty(2) else b""
+        with contextlib.suppress(OSError):
+            os.write(2, cursor + b"flexphase: interrupted\n")
+        os._exit(130)
+
+    @contextlib.contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """Inside, `safe_point` is called now and then."""
+        try:
+            with _handled(self._ask):
+                yield
+        finally:
+            self.safe = False
+
+    def _ask(self, *_: Any) -> None:
+        self.asked.set()
+
+    def safe_point(self) -> None:
+        """Here the work may stop: raises KeyboardInterrupt if a signal came."""
+        self.safe = True
+        if self.asked.is_set():
+            self.asked.clear()
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Signals are ignored: what was recorded is being written, and would be lost."""
+        self.writing = True
+        self.asked.clear()
+        try:
+            with _handled(signal.SIG_IGN):
+                yield
+        finally:
+            self.writing = False
+
+
+def _nothing(*_: Any) -> None:
+    """The thread that listens does what is to be done."""
+
+
+@contextlib.contextmanager
+def _handled(handler: Any) -> Iterator[None]:
+    """The signals go to this handler; those that were ignored stay so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number, old in before.items():
+        if old is not signal.SIG_IGN:
+            signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+STOPPING = Stopping()

@@ -1,0 +1,144 @@
+"""Advice for a run as a whole: what it reaches, not what holds at one checkpoint.
+
+At the start everything mixes at once and any advice that is measured there holds there only. So
+short runs come first (`ladder`), and the moments and the mixing are those of the machines that
+they trained.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from ..core import Run
+from ..training import train
+from .ladder import Ladder, Metric, at_rate, climb, lowest, rung
+from .plan import Plan, of_length, plan
+from .variance import saving
+
+SURE, MOST = 0.8, 16  # seeds are doubled, up to MOST, until so many resamples agree
+WORTH = 0.1  # of the variance: what another b must save to be advised
+OTHER = 1.5  # tau within this factor is the same
+FARTHEST = 8  # times the present tau: how far a longer one is tried
+
+
+def plan_run(
+    run: Run,
+    metric: Metric,
+    ticks: int,
+    *,
+    average: float | None = None,
+    bias: float = 0.1,
+    seeds: int = 4,
+    lanes: int = 32,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda text: None,
+) -> Plan:
+    """Advise b, tau and eta for a run of `ticks`, as its result will be read.
+
+    eta is the best of a ladder of short runs (half the run at most; the work of about 20 networks).
+    b and tau come from moments and mixing of the machine that half the run trains; another tau is
+    advised only if it wins in runs of half the length, each at its own best eta.
+
+    Args:
+        run: of one setting; its eta and tau are where the search begins.
+        metric: of one lane's parameters, such as `NLL(data)`; lower is better.
+        ticks: the length of the run that is planned.
+        average: the fraction from which slow weights are averaged, if they will be read.
+        bias: the share of an update that its bias may have, for the tau that is tried.
+        seeds: networks for each short run; more where they do not agree.
+        lanes: chains for the moments.
+        seed: of everything; the planned run should have others.
+        say: is given a line at every step.
+
+    Example: `plan_run(run, NLL(data), ticks=2_000_000, average=0.5)`
+    """
+    while True:
+        ladder = climb(run, metric, ticks, average=average, seeds=seeds, seed=seed, say=say)
+        near, spread = ladder.sure()
+        if near >= SURE or 2 * seeds > MOST:
+            break
+        seeds *= 2
+        say(f"only {near:.0%} of resamples agree: again with {seeds} seeds")
+    eta = ladder.eta * 2.0**ladder.best
+    say("moments and mixing of the machine that half the run trains")
+    best = at_rate(run, eta)
+    trained = train(best, ticks=max(1, ticks // 2), seed=seed, records=1).parameters()
+    why_eta = (
+        f"{eta:.3g} should end lowest of {len(ladder.values)} rates in runs of 1/8 to 1/2 of the "
+        f"length ({seeds} seeds, the work of {ladder.work:.0f} networks); {near:.0%} of resamples "
+        "stay within a factor of 2"
+    )
+    read = "last iterate" if average is None else "slow weights"
+    limits = (
+        f"the second half of the run is extrapolated; the metric is that of the {read}; seeds "
+        "that fail now and then are not seen by so few"
+    )
+    expected = {"metric": ladder.predicted()[ladder.best], "metric_sd": spread, "sure": near}
+    try:
+        there = plan(best, trained, bias=bias, lanes=lanes, seed=seed)
+    except ValueError as error:  # an estimator or a process that the theory does not know
+        stay = {"b": f"not known, so it stays: {error}".rstrip("."), "tau": "not known either"}
+        b, tau = float(run.process.b), round(float(run.process.mean_length))
+        reasons = stay | {"eta": why_eta, "limits": limits}
+        return Plan(b, tau, eta, reasons, expected, None, None)
+    b, why_b = advised_b(best, there)
+    tau, eta, why_tau = advised_tau(
+        run, metric, ticks, ladder, there, average=average, seeds=seeds, seed=seed, say=say
+    )
+    reasons = {"b": why_b, "tau": why_tau, "eta": why_eta, "limits": limits}
+    expected |= {name: there.expected[name] for name in ("gradient", "variance")}
+    return there._replace(b=b, tau=tau, eta=eta, reasons=reasons, expected=expected)
+
+
+def advised_b(run: Run, there: Plan) -> tuple[float, str]:
+    """The best b of the trained machine where it is worth a change, and why."""
+    gain = f"b = {there.b:.3f} has the least variance in the trained machine"
+    if run.process.alternates:
+        return there.b, f"{gain}; alternating phases have no b to choose: it is what ISD would take"
+    here, moments = float(run.process.b), there.moments
+    assert moments is not None
+    saved = float(saving(moments, here))
+    if saved < WORTH:
+        return here, f"{gain}, {saved:.1%} less than at {here:g}: that stays"
+    return there.b, f"{gain}, {saved:.0%} less than at {here:g}"
+
+
+def advised_tau(
+    run: Run,
+    metric: Metric,
+    ticks: int,
+    ladder: Ladder,
+    there: Plan,
+    *,
+    average: float | None,
+    seeds: int,
+    seed: int,
+    say: Callable[[str], None],
+) -> tuple[int, float, str]:
+    """(tau, eta, why): that of the trained machine, if it wins in runs of half the length."""
+    tau, eta = float(run.process.mean_length), ladder.eta * 2.0**ladder.best
+    asked = int(np.clip(there.tau, max(1, tau / FARTHEST), tau * FARTHEST))
+    assert there.memory is not None
+    mixing = (
+        f"the trained machine forgets in {there.memory.slowest:.0f} ticks, "
+        f"which asks for tau = {there.tau}"
+    )
+    if tau / OTHER <= asked <= tau * OTHER:
+        return round(tau), eta, f"{mixing}; {tau:g} is near it"
+    say(f"phases of {asked} ticks against {tau:g}")
+    half, around = ticks // 2, [ladder.best - 1, ladder.best, ladder.best + 1]
+    other: Any = run._replace(process=of_length(run.process, asked))
+    theirs = rung(other, metric, around, half, average, seeds, seed)
+    ours = {k: rungs[-1] for k, rungs in ladder.values.items() if -1 in rungs}
+    k, mine = (lowest({k: float(v.mean()) for k, v in each.items()}) for each in (theirs, ours))
+    welch: Any = stats.ttest_ind(theirs[k], ours[mine], equal_var=False, alternative="less")
+    p = float(welch.pvalue)
+    against = (
+        f"tried at {asked} for half the run: {theirs[k].mean():.4g} against "
+        f"{ours[mine].mean():.4g} (p = {p:.2g})"
+    )
+    if p < 0.05:
+        return asked, ladder.eta * 2.0**k, f"{mixing}; {against}, so it is taken"
+    return round(tau), eta, f"{mixing}; {against}, so {tau:g} stays"

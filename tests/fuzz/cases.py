@@ -1,0 +1,241 @@
+"""Random cases: command lines made from the parser's own options, and files made from real ones.
+
+A case is data: {"words": [...], "files": {name: base64}}. Words that begin with @ call the library:
+`@record FILE` and `@checkpoint FILE`.
+"""
+
+import argparse
+import base64
+import io
+import json
+import random
+import zipfile
+from typing import Any
+
+import h5py
+import numpy as np
+
+from flexphase import checkpoints, files
+from flexphase.cli import parser
+
+VALUES = (
+    *("-1", "0", "1", "2", "3", "7", "0.5", "0.1", "1e-3", "2.5", "-0.0", "1e-400", "1e400"),
+    *("nan", "inf", "-inf", "99999999999999999999", "0x10", "1_0", "\uff11", "", " ", "-", "--"),
+    *("abc", "\u00e9\u4e2d", "../x", "/dev/null", "/dev/full", "/", ".", "nowhere/x", "%s", "{}"),
+    *("a\nb", "a" * 5000, "True", "None", "all", "x.npy", "x.npz", "x.csv", "phases.csv", "run"),
+    *("bas", "bas:2", "bas:0", "bas:99", "bas:x", "digits", "rings:9", "two-moons:0", "[1]"),
+)
+#: Options whose large values would only take long, and commands that would: they get bad ones.
+LONG = {"--ticks", "--phases", "--updates", "--steps", "--rows", "--lanes", "--threads", "--seeds"}
+BAD = ("-1", "0", "nan", "abc", "", "1e400", "2.5", "-inf")
+SLOW = ("theory", "reproduce", "study", "plan", "data")
+BUDGET = ["--phases", "4", "--records", "1", "--engine"]
+RUN = ["train", "rbm", "--data", "bas:2", "--hidden", "2", "--length", "2", "--seeds", "2"]
+RUN += [*BUDGET, "jax"]
+
+
+def subcommands(p: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    found = [a for a in p._actions if isinstance(a, argparse._SubParsersAction)]
+    return dict(found[0].choices) if found else {}
+
+
+def command(rng: random.Random, top: argparse.ArgumentParser) -> list[str]:
+    """A command line: mostly real words, with values that are mostly not."""
+    words, p = [], top
+    while (choices := subcommands(p)) and rng.random() < 0.98:
+        names = list(choices)
+        name = rng.choices(names, [20 if n == "train" else 0.3 if n in SLOW else 3 for n in names])
+        words += name
+        p = choices[name[0]]
+    slow = bool(words) and words[0] in SLOW
+    positional = [a for a in p._actions if not a.option_strings]
+    for _ in positional if rng.random() < 0.9 else []:
+        words.append(rng.choice(("run", "run/record.nc", "nowhere", rng.choice(VALUES))))
+    options = [a for a in p._actions if a.option_strings and a.dest != "help"]
+    for action in rng.sample(options, min(len(options), rng.randrange(5))):
+        name = rng.choice(action.option_strings)
+        words.append(name)
+        if action.nargs == 0:
+            continue
+        choices = [str(c) for c in action.choices or ()]
+        bad = name in LONG or slow
+        pool = BAD if bad else choices * 3 + list(VALUES) if choices else VALUES
+        words.append(rng.choice(pool))
+    if slow:
+        words += ["--no-such-option"]
+    if words[:1] == ["train"]:
+        words += [*BUDGET, rng.choice(("jax", "auto", "native"))]
+    if words[:1] in (["train"], ["plot"], ["sample"], ["phases"], ["live"]) and rng.random() < 0.9:
+        words += ["--out", "out" if words[0] == "train" else f"out.{rng.choice(('png', 'pgf'))}"]
+    if rng.random() < 0.05:
+        words.insert(rng.randrange(len(words) + 1), rng.choice(VALUES))
+    return words
+
+
+def mutated(rng: random.Random, raw: bytes, other: bytes) -> bytes:
+    """A few of the ways in which files are harmed."""
+    data = bytearray(raw)
+    for _ in range(rng.choice((1, 1, 1, 2, 4, 16))):
+        at = rng.randrange(len(data) + 1)
+        how = rng.randrange(8)
+        if how == 0 and data:
+            data[at % len(data)] ^= 1 << rng.randrange(8)
+        elif how == 1 and data:
+            data[at % len(data)] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, 0x20))
+        elif how == 2:
+            data[at : at + 8] = rng.choice((0, 1, 2**31 - 1, 2**32 - 1, 2**63)).to_bytes(
+                8, "little"
+            )
+        elif how == 3:
+            del data[at : at + rng.choice((1, 8, 100, 10_000))]
+        elif how == 4:
+            data[at:at] = rng.randbytes(rng.choice((1, 4, 64)))
+        elif how == 5:
+            data[at : at + rng.choice((16, 512))] = bytes(rng.choice((16, 512)))
+        elif how == 6:
+            data = data[:at] + other[rng.randrange(len(other)) :]
+        else:
+            begin = rng.randrange(len(data) + 1)
+            data[at:at] = data[begin : begin + 256]
+    return bytes(data)
+
+
+ODD = (None, True, -1, 0, 3, 2.5, float("nan"), 1e300, "", "x", "RBM", [], [1], {}, {"a": 1})
+
+
+def odd_json(rng: random.Random, value: Any) -> Any:
+    """The same JSON with one place changed."""
+    if rng.random() < 0.15 or not isinstance(value, (dict, list)) or not value:
+        return rng.choice(ODD)
+    if isinstance(value, list):
+        at = rng.randrange(len(value))
+        return [odd_json(rng, v) if i == at else v for i, v in enumerate(value)]
+    at = rng.choice(list(value))
+    if rng.random() < 0.2:
+        return {k: v for k, v in value.items() if k != at}
+    return {k: odd_json(rng, v) if k == at else v for k, v in value.items()}
+
+
+def odd_array(rng: random.Random, array: np.ndarray) -> np.ndarray:
+    """Another type, shape or value."""
+    how = rng.randrange(6)
+    if how == 0:
+        return array.astype(rng.choice(("f8", "i8", "u1", "c8", "S3", "?")))
+    if how == 1:
+        return array[..., None] if rng.random() < 0.5 else array.ravel()
+    if how == 2:
+        return array[:0] if array.ndim else np.zeros(0, array.dtype)
+    if how == 3 or array.dtype.kind not in "iuf":
+        return np.concatenate([array, array]) if array.ndim else array
+    new = array.copy()
+    if new.size:
+        kinds = {"f": (np.nan, np.inf, -1e30, 0, 0.5), "i": (-1, 2**31 - 1, -(2**31), 7, 0)}
+        new.flat[rng.randrange(new.size)] = rng.choice(kinds.get(array.dtype.kind, (0, 255)))
+    return new
+
+
+def forged_record(rng: random.Random, raw: bytes) -> bytes:
+    """A record that HDF5 can read, with something changed, and a fresh seal or none."""
+    file = io.BytesIO(files.unsealed(raw))
+    with h5py.File(file, "a") as h5:
+        if rng.random() < 0.6:
+            name = rng.choice(list(h5.attrs))
+            text = h5.attrs[name]
+            try:
+                h5.attrs[name] = json.dumps(odd_json(rng, json.loads(text)))
+            except (ValueError, TypeError):
+                h5.attrs[name] = rng.choice((0, -1, 2.5, "x", np.zeros(3)))
+        else:
+            name = rng.choice(list(h5))
+            old = h5[name]
+            if rng.random() < 0.3 or old.dtype.kind not in "iuf":
+                del h5[name]
+            elif rng.random() < 0.5:
+                new = odd_array(rng, old[()])
+                if new.shape == old.shape and new.dtype == old.dtype:
+                    old[...] = new
+                else:
+                    del h5[name]
+                    h5[name] = new
+            else:
+                key = rng.choice((*old.attrs, "units", "scale_factor", "_FillValue", "dtype"))
+                if key not in ("DIMENSION_LIST", "REFERENCE_LIST"):
+                    old.attrs[key] = rng.choice((0, "days since 1970-01-01", "bool", 1e300, "x"))
+    body = file.getvalue()
+    return body + files.seal_of(body) if rng.random() < 0.5 else body
+
+
+def forged_checkpoint(rng: random.Random, raw: bytes) -> bytes:
+    """An archive of arrays with something changed, and the right checksum."""
+    kept = dict(files.npz(raw))
+    kept.pop("checksum")
+    name = rng.choice(list(kept))
+    if rng.random() < 0.15:
+        del kept[name]
+    elif name == "identity":
+        text = json.dumps(odd_json(rng, json.loads(kept[name].tobytes())))
+        kept[name] = np.frombuffer(text.encode(), np.uint8)
+    else:
+        kept[name] = odd_array(rng, kept[name])
+    kept["checksum"] = checkpoints.checksum(kept)
+    file = io.BytesIO()
+    np.savez(file, **kept)
+    return file.getvalue()
+
+
+def forged_archive(rng: random.Random, raw: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as zip:
+        for name, array in files.npz(raw).items():
+            part = io.BytesIO()
+            np.save(part, odd_array(rng, array) if rng.random() < 0.5 else array)
+            data = part.getvalue()
+            data = mutated(rng, data, data) if rng.random() < 0.3 else data
+            zip.writestr(rng.choice((f"{name}.npy", name, "../x.npy", "x.npy")), data)
+    return file.getvalue()
+
+
+def file_case(rng: random.Random, seeds: dict[str, bytes]) -> dict[str, Any]:
+    """A harmed or forged file, and what reads it."""
+    kind = rng.choice(("record", "record", "checkpoint", "data", "plan", "phases"))
+    harmed = {}
+    if kind == "record":
+        name = rng.choice(("record.nc", "bare.nc"))
+        raw = seeds[name]
+        raw = forged_record(rng, raw) if rng.random() < 0.5 else mutated(rng, raw, seeds["x.npz"])
+        harmed[name] = raw
+        command = rng.choice((["plot", name], ["sample", name, "--rows", "1", "--steps", "1"]))
+        words = [*command, "--out", "out.png"] if rng.random() < 0.1 else ["@record", name]
+    elif kind == "checkpoint":
+        raw = seeds["checkpoint.npz"]
+        forged = rng.random() < 0.6
+        raw = forged_checkpoint(rng, raw) if forged else mutated(rng, raw, seeds["record.nc"])
+        harmed["run/checkpoint.npz"], harmed["run/run.json"] = raw, seeds["run.json"]
+        cheap = rng.random() < 0.9
+        words = (
+            ["@checkpoint", "run/checkpoint.npz"] if cheap else [*RUN, "--resume", "--out", "run"]
+        )
+    elif kind == "plan":
+        plan = seeds["run.json"]
+        text = json.dumps(odd_json(rng, json.loads(plan))).encode()
+        harmed["run/run.json"] = text if rng.random() < 0.6 else mutated(rng, plan, seeds["x.csv"])
+        words = ["@folder", "run"]
+    elif kind == "data":
+        name = rng.choice(("x.npy", "x.npz", "x.csv"))
+        raw = seeds[name]
+        forged = name == "x.npz" and rng.random() < 0.5
+        harmed[name] = forged_archive(rng, raw) if forged else mutated(rng, raw, seeds["record.nc"])
+        words = ["@data", name]
+    else:
+        name = rng.choice(("phases.csv", "phases.tsv"))
+        harmed[name] = mutated(rng, seeds[name], seeds["x.csv"])
+        words = ["@phases", name]
+    return {"words": words, "files": {n: base64.b64encode(r).decode() for n, r in harmed.items()}}
+
+
+def command_case(rng: random.Random, top: argparse.ArgumentParser) -> dict[str, Any]:
+    return {"words": command(rng, top), "files": {}}
+
+
+def top_parser() -> argparse.ArgumentParser:
+    return parser()

@@ -1,0 +1,142 @@
+"""Runs cases one after the other, in one process: JSON lines in, JSON lines out.
+
+python tests/fuzz/target.py FOLDER. Each case is run in a folder of its own under FOLDER; the answer
+says how it ended, what was said and what was written. A crash ends the process, which the parent
+sees.
+"""
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+SECONDS = 300  # a case that takes longer hangs; the machine may be busy
+
+
+def library(words: list[str]) -> int:
+    """Read a file with the library; the exit code that the command line would have."""
+    import cases
+
+    from flexphase import Record, Recorded
+    from flexphase.catalogue import datasets
+    from flexphase.folder import RunFolder
+
+    what, path = words
+    try:
+        if what == "@record":
+            record = Record.load(path)
+            repr(record), record.to_dataframe(), record.params, record.averaged_params
+            record.run()
+            record.parameters(lane=0)
+        elif what == "@data":
+            datasets.read(Path(path))
+        elif what == "@phases":
+            Recorded(path)
+        elif what == "@folder":
+            with RunFolder(path, {"a": 1}, resume=True):
+                pass
+        else:
+            checkpointed(path, cases.RUN)
+    except ValueError as error:
+        print(f"flexphase: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def checkpointed(path: str, words: list[str]) -> None:
+    """Go on from a checkpoint of the small run."""
+    from flexphase import NLL, RBM, Optimiser, Rows, Run, aol, bars_and_stripes, train
+
+    data = bars_and_stripes(2)
+    run = Run(RBM(4, 2), *aol(0.5, 2), Rows(data), Optimiser(0.1))
+    options: Any = {"ticks": 8, "seeds": 2, "records": 1, "engine": "jax"}
+    train(run, metrics={"nll": NLL(data)}, average=0.5, checkpoint=path, **options)
+
+
+def ends(case: dict[str, Any], folder: Path, seeds: Path) -> dict[str, Any]:
+    """Run one case; how it ended."""
+    from flexphase.cli import main
+
+    work = Path(tempfile.mkdtemp(dir=folder))
+    for name, raw in case["files"].items():
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).write_bytes(base64.b64decode(raw))
+    if not case["files"] and seeds.exists():
+        for path in seeds.iterdir():
+            (work / path.name).symlink_to(path)
+    before = {p.relative_to(work) for p in work.rglob("*")}
+    told = work.with_suffix(".err")
+    os.chdir(work)
+    kept = os.dup(1), os.dup(2)
+    with open(told, "w+b") as file, open(os.devnull, "wb") as nowhere:
+        sys.stdout.flush()
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        stuck = threading.Timer(SECONDS, os._exit, (77,))
+        stuck.start()
+        try:
+            words = case["words"]
+            code = library(words) if words[:1] and words[0].startswith("@") else main(words)
+        except BaseException as error:
+            code = f"{type(error).__name__}: {error}"[:300]
+        finally:
+            stuck.cancel()
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError):
+                    stream.flush()
+            os.dup2(kept[0], 1)
+            os.dup2(kept[1], 2)
+        file.seek(0)
+        err = file.read().decode(errors="replace")
+    for number in kept:
+        os.close(number)
+    written = sorted(str(p) for p in {p.relative_to(work) for p in work.rglob("*")} - before)
+    os.chdir(folder)
+    shutil.rmtree(work, ignore_errors=True)
+    told.unlink()
+    return {"code": code, "err": err[-2000:], "written": written}
+
+
+OURS = ("out", "runs", "run", "figure", "samples", "phases.png", "flexphase-live", ".lock")
+
+
+def fault(case: dict[str, Any], end: dict[str, Any]) -> str | None:
+    """What is wrong with how a case ended; None if nothing is."""
+    if end["code"] not in (0, 2, 130, 141):
+        return f"exit code {end['code']}"
+    if "Traceback" in end["err"] or "Exception ignored" in end["err"]:
+        return "a traceback"
+    if end["code"] == 2 and end["err"].count("\n") != 1:
+        return f"{end['err'].count(chr(10))} lines on standard error"
+    named = {word.split("/")[0] for word in case["words"]}
+    tops = {path.split("/")[0] for path in end["written"]}
+    strange = [t for t in tops if not t.startswith(OURS) and t not in named]
+    if strange and end["code"] != 0:
+        return f"wrote {strange[0]}"
+    return None
+
+
+def main() -> None:
+    from flexphase import exact_lanes
+
+    exact_lanes()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    folder = Path(sys.argv[1])
+    os.environ |= {"FLEXPHASE_CACHE": str(folder / "cache")}
+    os.environ.pop("FLEXPHASE_DATA", None)
+    answers = os.fdopen(os.dup(1), "w")
+    for line in sys.stdin:
+        answers.write(json.dumps(ends(json.loads(line), folder, folder / "seeds")) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,324 @@
+"""Files that others made: damaged, forged or no files at all. One sentence, and nothing else."""
+
+import gzip
+import json
+import os
+import signal
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+from flexphase import NLL, RBM, Optimiser, Record, Recorded, Rows, Run, aol, bars_and_stripes, train
+from flexphase.cli import main
+from flexphase.data import mnist_sources
+
+DATA = bars_and_stripes(2)
+
+
+def go(**options):
+    run = Run(RBM(4, 3), *aol(T=2), Rows(DATA), Optimiser(0.1))
+    return train(
+        run, ticks=8, seeds=2, records=2, metrics={"nll": NLL(DATA)}, engine="jax", **options
+    )
+
+
+@pytest.fixture(scope="module")
+def record():
+    return go()
+
+
+@pytest.fixture(autouse=True)
+def in_time():
+    """A file that is waited for is a failure, not a test that never ends."""
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("still waiting after 60 s"))
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+
+
+# Records
+
+
+def flipped(raw, place):
+    at = int(place * len(raw))
+    return raw[:at] + bytes([raw[at] ^ 0x10]) + raw[at + 1 :]
+
+
+HARMED = {
+    **{f"a bit at {p:.2f}": lambda raw, p=p: flipped(raw, p) for p in np.linspace(0, 0.999, 25)},
+    "cut in half": lambda raw: raw[: len(raw) // 2],
+    "cut by a byte": lambda raw: raw[:-1],
+    "spliced": lambda raw: raw[: len(raw) // 3] + raw[len(raw) // 2 :],
+    "nothing": lambda raw: b"",
+}
+
+
+@pytest.mark.parametrize("harm", HARMED.values(), ids=HARMED)
+def test_a_harmed_record_is_refused_in_one_line(record, harm, tmp_path, capfd):
+    path = record.save(tmp_path / "record.nc")
+    path.write_bytes(harm(path.read_bytes()))
+    with pytest.raises(ValueError, match=r"not a record of flexphase \(.+\); give a netCDF file"):
+        Record.load(path)
+    assert main(["plot", str(path), "--out", str(tmp_path / "f.png")]) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and err.count("\n") == 1, err
+
+
+def test_a_record_with_its_seal_is_a_netcdf_file_for_everyone(record, tmp_path):
+    path = record.save(tmp_path / "record.nc")
+    with xr.open_dataset(path, engine="h5netcdf") as other:
+        np.testing.assert_array_equal(other["nll"], record["nll"])
+    with h5py.File(path) as other:
+        np.testing.assert_array_equal(other["ticks"], record["ticks"])
+
+
+def without(name):
+    return lambda ds: ds.drop_vars(name)
+
+
+def noted(**attrs):
+    return lambda ds: ds.assign_attrs(attrs)
+
+
+FORGED = {
+    "a clock without entries": lambda ds: ds.isel(record=slice(0, 0)),
+    "a metric that is a scalar": lambda ds: ds.assign(nll=1.0),
+    "a metric without lanes": lambda ds: ds.assign(nll=ds["nll"].isel(seed=0)),
+    "a metric of words": lambda ds: ds.assign(nll=ds["nll"].astype(str)),
+    "a clock of words": lambda ds: ds.assign(ticks=ds["ticks"].astype(str)),
+    "a clock that is a scalar": lambda ds: ds.assign(ticks=3),
+    "no lanes": lambda ds: ds.isel(seed=slice(0, 0)),
+    "no diverged_at": without("diverged_at"),
+    "diverged_at of fractions": lambda ds: ds.assign(diverged_at=ds["diverged_at"] + 0.5),
+    "no seeds": without("seed"),
+    "parameters of words": lambda ds: ds.assign({"params.W": ds["params.W"].astype(str)}),
+    "parameters without lanes": lambda ds: ds.assign({"params.W": ds["params.W"].isel(seed=0)}),
+    "metrics that are no list": noted(metrics='{"nll": 1}'),
+    "metrics that are numbers": noted(metrics="[1]"),
+    "a clock called a metric twice": noted(metrics='["nll", "nll"]'),
+    "a configuration that is deep": noted(config="[" * 100_000),
+    "a configuration that is a number": noted(config=3),
+    "a run that is a list": noted(config='{"run": []}'),
+    "versions that are a list": noted(versions="[]"),
+    "seconds that are a word": noted(seconds="long"),
+    "seconds that are none": noted(seconds=np.nan),
+    "an engine that is a number": noted(engine=3),
+    "interrupted by words": noted(interrupted="no"),
+    "a picture of words": noted(picture="square"),
+    "a picture of one number": noted(picture=3),
+    "a picture of nothing": noted(picture=[0, 4]),
+    "classes of words": noted(classes="ten"),
+    "a label that is a number": noted(label=3),
+    "options that are a list": noted(options="[]"),
+    "options that are no JSON": noted(options="{"),
+    "an optimum of words": lambda ds: ds.assign(nll=ds["nll"].assign_attrs(optimum="low")),
+}
+
+
+@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
+def test_a_forged_record_is_refused_when_it_is_loaded(record, forge, tmp_path, capfd):
+    path = Record(forge(record.dataset.copy())).save(tmp_path / "record.nc")
+    with pytest.raises(ValueError, match="not a record of flexphase"):
+        Record.load(path)
+    forge(record.dataset.copy()).to_netcdf(tmp_path / "bare.nc", engine="h5netcdf")
+    assert main(["plan", str(tmp_path / "bare.nc")]) == 2
+    assert capfd.readouterr().err.count("\n") == 1
+
+
+def test_a_variable_that_would_not_fit_into_memory_is_not_loaded(record, tmp_path):
+    path = tmp_path / "large.nc"
+    record.dataset.to_netcdf(path, engine="h5netcdf")
+    with h5py.File(path, "a") as file:
+        file.create_dataset("huge", (2**40,), "f8", chunks=(1024,))
+        file["huge"].make_scale("huge")
+    with pytest.raises(ValueError, match="bytes, and at most"):
+        Record.load(path)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        {"class": "flexphase.record.Record"},
+        {"class": "flexphase.core.Run"},
+        {"class": "flexphase.core.Run", "method": {"partial": 3}},
+        {"class": 7},
+        {"class": "flexphase.core.Run", "method": {"float32": {}}},
+        {"class": "flexphase.core.Run", "method": {"float32": "many"}},
+        {"class": "flexphase.core.Run", "method": {"function": "flexphase.cli.main"}},
+        {"class": "flexphase.sweep.cells.Sweep"},
+    ],
+    ids=str,
+)
+def test_a_forged_description_of_a_run_builds_nothing(record, run, tmp_path):
+    config = json.dumps(record.config | {"run": run})
+    path = Record(record.dataset.assign_attrs(config=config)).save(tmp_path / "record.nc")
+    with pytest.raises(ValueError, match="cannot be rebuilt"):
+        Record.load(path).run()
+
+
+# Checkpoints
+
+
+def npz_of(path):
+    with np.load(path) as file:
+        return dict(file)
+
+
+def forge_checkpoint(path, change):
+    kept = npz_of(path)
+    change(kept)
+    np.savez(path, **kept)
+
+
+CHECKPOINTS = {
+    "a leaf of words": lambda kept: kept.update(state0=kept["state0"].astype(str)),
+    "another dtype": lambda kept: kept.update(state0=kept["state0"].astype(np.float64)),
+    "curves of words": lambda kept: kept.update({"curve.nll": kept["curve.nll"].astype(str)}),
+    "times of words": lambda kept: kept.update(times=np.array(["a", "b"])),
+    "ticks in the past": lambda kept: kept.update({"curve.ticks": -kept["curve.ticks"] - 1}),
+    "another number": lambda kept: kept.update({"curve.nll": kept["curve.nll"] + 1}),
+    "no checksum": lambda kept: kept.pop("checksum", None),
+    "one more array": lambda kept: kept.update(more=np.zeros(3)),
+}
+
+
+@pytest.mark.parametrize("change", CHECKPOINTS.values(), ids=CHECKPOINTS)
+def test_a_checkpoint_that_was_changed_is_refused(change, tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    go(checkpoint=path)
+    forge_checkpoint(path, change)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"not a checkpoint of flexphase \("):
+        go(checkpoint=path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("place", np.linspace(0, 0.999, 20))
+def test_a_bit_of_a_checkpoint(place, tmp_path):
+    """The local headers of a zip hold bits that nothing reads; any other is noticed."""
+    path = tmp_path / "checkpoint.npz"
+    whole = go(checkpoint=path)
+    path.write_bytes(flipped(path.read_bytes(), place))
+    try:
+        again = go(checkpoint=path)
+    except ValueError as error:
+        assert "not a checkpoint of flexphase" in str(error)
+    else:
+        np.testing.assert_array_equal(again.params["W"], whole.params["W"])
+
+
+def test_an_array_in_the_place_of_a_checkpoint(tmp_path):
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    with pytest.raises(ValueError, match="not a checkpoint of flexphase"):
+        go(checkpoint=tmp_path / "array.npy")
+
+
+# Data
+
+
+def header(text):
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def described(shape, dtype="<f8"):
+    return repr({"descr": dtype, "fortran_order": False, "shape": shape}).encode() + b"\n"
+
+
+ARRAYS = {
+    "no Python": header(b"((((" + b" " * 50 + b"\n"),
+    "code": header(b"__import__('os').getcwd()" + b" " * 50 + b"\n"),
+    "a header without end": b"\x93NUMPY\x02\x00\xff\xff\xff\xff",
+    "more than there is": header(described((10**9, 4))) + b"\0" * 32,
+    "a negative shape": header(described((-2, -2))) + b"\0" * 32,
+    "overflow": header(described((2**40, 2**40))) + b"\0" * 32,
+    "numbers of no bytes": header(described((2, 2), "<U0")),
+    "dates": header(described((2, 2), "<M8[D]")) + b"\0" * 32,
+    "an unknown version": b"\x93NUMPY\x09\x00",
+}
+
+
+def data_refused(path, capfd, says="cannot be read as data"):
+    assert main(["train", "rbm", "--data", str(path), "--phases", "4"]) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and err.count("\n") == 1 and says in err, err
+
+
+@pytest.mark.parametrize("raw", ARRAYS.values(), ids=ARRAYS)
+def test_arrays_that_are_none(raw, tmp_path, capfd):
+    (tmp_path / "x.npy").write_bytes(raw)
+    data_refused(tmp_path / "x.npy", capfd)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("x.npy", raw)
+    data_refused(tmp_path / "x.npz", capfd)
+
+
+@pytest.mark.parametrize("name", ["../x", "x", "/etc/passwd", "\u2028", "x.npy/y"])
+def test_archives_with_odd_names(name, tmp_path, capfd):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr(name, b"hello")
+    data_refused(tmp_path / "x.npz", capfd)
+
+
+def test_an_archive_that_unpacks_to_more_than_is_read(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr("flexphase.files.MOST", 2**20)
+    np.savez_compressed(tmp_path / "x.npz", x=np.zeros((2**18, 2)))
+    data_refused(tmp_path / "x.npz", capfd)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path, capfd):
+    with open(tmp_path / "x.csv", "wb") as file:
+        file.truncate(2**40)  # sparse
+    data_refused(tmp_path / "x.csv", capfd, "at most")
+
+
+# Not a regular file
+
+
+def test_a_fifo_is_refused_not_waited_for(tmp_path, capfd):
+    for name in ("x.npy", "x.csv", "x.npz", "record.nc", "checkpoint.npz", "phases.csv"):
+        os.mkfifo(tmp_path / name)
+    data_refused(tmp_path / "x.npy", capfd, "regular file")
+    data_refused(tmp_path / "x.csv", capfd, "regular file")
+    for words in ("plot", "plan", "sample"):
+        for path in (tmp_path, tmp_path / "record.nc"):
+            assert main([words, str(path)]) == 2
+            err = capfd.readouterr().err
+            assert "regular file" in err and err.count("\n") == 1
+    with pytest.raises(ValueError, match="regular file"):
+        go(checkpoint=tmp_path / "checkpoint.npz")
+    with pytest.raises(ValueError, match="regular file"):
+        Recorded(tmp_path / "phases.csv")
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/stdin", "/"])
+def test_devices_and_folders_are_no_records(path):
+    with pytest.raises(ValueError, match="not a record of flexphase"):
+        Record.load(path)
+
+
+# Recorded phases and MNIST
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"\0\0\0", b'"' * 99, b"onset,duration\n\xff,1", b"a" * 10_000 + b"\n" + b"," * 99]
+)
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_tables_that_are_none(raw, suffix, tmp_path):
+    path = tmp_path / f"phases.{suffix}"
+    path.write_bytes(raw)
+    with pytest.raises(ValueError) as refused:
+        Recorded(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_mnist_that_unpacks_to_too_much_is_not_unpacked(tmp_path, monkeypatch):
+    name = "t10k-labels-idx1-ubyte"
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(bytes(2**28)))
+    raw, why = mnist_sources.verified(tmp_path / f"{name}.gz", name)
+    assert raw is None and "at most" in why
+    os.mkfifo(tmp_path / name)
+    raw, why = mnist_sources.verified(tmp_path / name, name)
+    assert raw is None and "regular file" in why

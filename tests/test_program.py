@@ -1,0 +1,94 @@
+"""What the command line does to its own process: programs that are kept, and nothing else."""
+
+import gc
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from flexphase.cli import main, program
+from flexphase.machine import cache_folder
+from flexphase.record import Record
+
+JAX = ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE")
+TIME = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
+
+
+@pytest.fixture
+def own(monkeypatch, tmp_path):
+    """The environment of a user who set nothing, with a cache folder."""
+    for name in (*JAX, TIME):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("FLEXPHASE_CACHE", str(tmp_path))
+    yield tmp_path
+    for name in (*JAX, TIME):
+        os.environ.pop(name, None)
+
+
+def test_programs_are_kept_in_the_users_own_folder(own):
+    program.keep_compiled()
+    folder = own / "compiled" / program.processor()
+    assert os.environ[JAX[0]] == str(folder) and os.environ[TIME] == "0"
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("name", JAX)
+def test_jaxs_own_variables_decide(own, monkeypatch, name):
+    monkeypatch.setenv(name, "false")
+    program.keep_compiled()
+    assert os.environ[name] == "false" and not any(own.iterdir())
+    assert TIME not in os.environ
+
+
+def test_a_folder_that_cannot_be_used_is_not(own, monkeypatch):
+    (own / "compiled").write_text("in the way")
+    program.keep_compiled()
+    assert JAX[0] not in os.environ
+    (own / "compiled").unlink()
+    monkeypatch.setattr(os, "getuid", lambda: os.stat(own).st_uid + 1)
+    program.keep_compiled()
+    assert JAX[0] not in os.environ
+
+
+def test_the_oldest_programs_and_empty_ones_are_removed(tmp_path):
+    for i in range(6):
+        (tmp_path / f"{i}").write_text("x" if i != 4 else "")
+        os.utime(tmp_path / f"{i}", (i, i))
+    program.forget_oldest(tmp_path, most=6)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2", "3", "5"]
+    program.forget_oldest(tmp_path, most=4)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2", "3", "5"]
+
+
+def test_cache_folders(monkeypatch, tmp_path):
+    monkeypatch.delenv("FLEXPHASE_CACHE", raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder("mnist") == tmp_path / "flexphase" / "mnist"
+
+
+def test_main_called_from_python_leaves_the_process_alone(own, capsys):
+    before = gc.get_threshold(), sys.modules.get("dask")
+    assert main(["--version"]) == 0
+    assert (gc.get_threshold(), sys.modules.get("dask")) == before
+    assert JAX[0] not in os.environ
+
+
+def test_a_second_run_compiles_nothing_and_has_the_same_bits(tmp_path):
+    """Against a run without a cache; the second one adds no program to the folder."""
+    command = [sys.executable, "-m", "flexphase", "train", "rbm", "--phases", "20", "--out"]
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    kept = plain | {"FLEXPHASE_CACHE": str(tmp_path / "cache")}
+    runs = {"off": plain | {JAX[1]: "false"}, "first": kept, "second": kept}
+    nll, programs = {}, {}
+    for name, environment in runs.items():
+        out = tmp_path / name
+        done = subprocess.run([*command, str(out)], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        nll[name] = Record.load(out / "record.nc")["nll"].values
+        programs[name] = sorted((tmp_path / "cache").rglob("*-cache"))
+    np.testing.assert_array_equal(nll["first"], nll["off"])
+    np.testing.assert_array_equal(nll["second"], nll["off"])
+    assert not programs["off"] and programs["first"] and programs["second"] == programs["first"]

@@ -1,0 +1,179 @@
+"""Commands that are stopped: one line, exit code 130, nothing lost; two of them in one folder."""
+
+import errno
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from flexphase import Record
+from flexphase.cli import main
+from flexphase.folder import Lock, RunFolder
+
+SMALL = "train rbm --data bas:2 --hidden 2 --length 2 --records 2 --phases 8".split()  # noqa: SIM905
+SMALL += ["--engine", "jax"]
+START = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from flexphase.__main__ import main
+main()
+"""
+
+
+def started(words, **options):
+    """A command as a process; a shell's background jobs ignore SIGINT, so it is given back."""
+    return subprocess.Popen(
+        [sys.executable, "-c", START, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def stopped(words, after, sent=signal.SIGINT):
+    """-> exit code and standard error of a command that gets a signal after so many seconds."""
+    process = started(words)
+    time.sleep(after)
+    process.send_signal(sent)
+    began = time.monotonic()
+    try:
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    return process.returncode, err, time.monotonic() - began
+
+
+@pytest.mark.parametrize("after", [0.8, 1.6, 2.5, 4.0, 6.0])
+def test_ctrl_c_in_the_first_seconds(after, tmp_path):
+    """While libraries are imported and programs compiled; the machine decides which."""
+    words = ["train", "rbm", "--phases", "100000000", "--records", "3", "--engine", "jax", "--out"]
+    code, err, _ = stopped([*words, tmp_path / "run"], after)
+    assert code == 130 and "Traceback" not in err and "interrupted" in err, err
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stopping") / "run"
+    assert main([*SMALL, "--out", str(folder)]) == 0
+    return folder
+
+
+def test_ctrl_c_reaches_a_single_long_call_of_jax(trained, tmp_path):
+    """Three hundred million sweeps are one call, and would take hours."""
+    words = ["sample", trained, "--steps", 300_000_000, "--out", tmp_path / "s.png"]
+    code, err, took = stopped(words, 12)
+    assert (code, err) == (130, "flexphase: interrupted\n") and took < 10
+    assert not list(tmp_path.iterdir())
+
+
+# Folders
+
+
+def test_resume_leaves_a_folder_of_the_user_alone(tmp_path, capsys):
+    for name in ("config.json", "record.nc", "curve.csv"):
+        (tmp_path / name).write_text("mine")
+    assert main([*SMALL, "--resume", "--out", str(tmp_path)]) == 2
+    assert "not a run folder" in capsys.readouterr().err
+    assert all(path.read_text() == "mine" for path in tmp_path.iterdir())
+
+
+def test_a_finished_run_without_its_checkpoint_is_not_begun_again(tmp_path, capsys):
+    out = ["--out", str(tmp_path / "run")]
+    assert main([*SMALL, *out]) == 0
+    (tmp_path / "run" / "checkpoint.npz").unlink()
+    before = (tmp_path / "run" / "record.nc").read_bytes()
+    for more, says in (([], "without its checkpoint"), (["--lr", "0.5"], "another configuration")):
+        capsys.readouterr()
+        assert main([*SMALL, "--resume", *more, *out]) == 2
+        assert says in capsys.readouterr().err
+    assert (tmp_path / "run" / "record.nc").read_bytes() == before
+
+
+def test_a_second_process_is_refused_in_the_folder_of_train(tmp_path, capsys):
+    out = ["--out", str(tmp_path / "run"), "--resume"]
+    assert main([*SMALL, *out]) == 0
+    capsys.readouterr()
+    with open(tmp_path / "run" / ".lock", "a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert main([*SMALL, *out]) == 2
+    assert "another process is working" in capsys.readouterr().err
+    assert main([*SMALL, *out]) == 0
+
+
+def test_parts_that_a_killed_run_left_are_removed(tmp_path):
+    out = ["--out", str(tmp_path / "run"), "--resume"]
+    assert main([*SMALL, *out]) == 0
+    for name in (".record.nc.123.part", ".checkpoint.npz.7-ab.part"):
+        (tmp_path / "run" / name).write_text("half")
+    assert main([*SMALL, *out]) == 0
+    assert not list((tmp_path / "run").glob(".*.part"))
+
+
+def without_flock(*_):
+    raise OSError(errno.ENOLCK, "No locks available")
+
+
+def test_a_file_system_without_flock(tmp_path, monkeypatch):
+    """As Lustre without -o flock, or NFS without lockd, answers."""
+    monkeypatch.setattr(fcntl, "flock", without_flock)
+    owner = tmp_path / "run" / Lock.OWNER
+    with RunFolder(tmp_path / "run", {"a": 1}):
+        assert owner.read_text().split()[1] == str(os.getpid())
+        with (
+            pytest.raises(ValueError, match="another process is working"),
+            RunFolder(tmp_path / "run", {"a": 1}, resume=True),
+        ):
+            pass
+        assert owner.exists()
+    assert not owner.exists()
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    owner.write_text(f"{os.uname().nodename} {gone.pid}")  # killed on this host
+    with RunFolder(tmp_path / "run", {"a": 1}, resume=True):
+        pass
+    owner.write_text("another-host 1")
+    with pytest.raises(ValueError, match=r"another-host 1.*remove"):
+        RunFolder(tmp_path / "run", {"a": 1}, resume=True).__enter__()
+
+
+# Figures, the environment, streams
+
+
+@pytest.mark.parametrize("kind", ["pgf", "eps", "ps", "jpg", "raw", "svgz", "docx", ""])
+def test_formats_that_are_not_offered_are_refused_first(kind, trained, tmp_path, capsys):
+    file = tmp_path / (f"f.{kind}" if kind else "f")
+    for words in (["plot", trained], ["sample", trained], ["phases"]):
+        assert main([*map(str, words), "--out", str(file)]) == 2
+        assert "end the name in .png, .svg or .pdf" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf", "PNG"])
+def test_formats_that_are_offered_work(kind, trained, tmp_path):
+    assert main(["plot", str(trained), "--out", str(tmp_path / f"f.{kind}")]) == 0
+    assert (tmp_path / f"f.{kind}").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("XLA_FLAGS", "--xla_no_such_flag=1"), ("JAX_PLATFORMS", "abacus")]
+)
+def test_an_environment_with_which_jax_does_not_start(name, value, tmp_path):
+    process = started([*SMALL, "--out", tmp_path / "run"], env=os.environ | {name: value})
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 2 and err.count("\n") == 1 and name in err and value in err, err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_standard_error_is_no_fault(tmp_path):
+    words = [sys.executable, "-m", "flexphase", *SMALL, "--out", str(tmp_path / "run")]
+    with open("/dev/full", "w") as full:
+        assert subprocess.run(words, stderr=full, check=False).returncode == 0
+        assert subprocess.run(words, stderr=full, check=False).returncode == 2
+        assert subprocess.run([*words[:3], "fly"], stderr=full, check=False).returncode == 2
+    assert Record.load(tmp_path / "run" / "record.nc").metrics == ["nll"]

@@ -1,0 +1,131 @@
+"""Two engines, one answer: means over 64 seeds of the compiled engines and of JAX agree.
+
+The list of engines is that of `flexphase.engines.compiled`: one that has no example here fails the
+first test. JAX is the reference, with seeds of its own, so that both means are independent; the
+difference is below 4 standard errors.
+"""
+
+import itertools
+from typing import get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from flexphase import (
+    NLL,
+    RBM,
+    BoltzmannMachine,
+    EquilibriumPropagation,
+    ForwardForward,
+    LabelContrast,
+    Optimiser,
+    Rows,
+    Run,
+    aol,
+    aol_random,
+    bars_and_stripes,
+    cd,
+    isd,
+    train,
+)
+from flexphase.engines import compiled
+from flexphase.kernels import MISSING
+from flexphase.methods.binary import NegativeStart
+
+pytestmark = pytest.mark.skipif(bool(MISSING), reason="built without a compiler")
+STARTS = get_args(NegativeStart)
+SEEDS, TICKS = 64, 600
+DATA = bars_and_stripes(3)
+WIDE = np.tile(DATA, (1, 8))[:, :70]
+RULES = {"cd": cd, "isd": isd, "aol": aol, "aol_random": aol_random}
+
+
+def boltzmann():
+    for start in STARTS:
+        yield f"RBM 9x7 {start}", RBM(9, 7, negative_start=start), Rows(DATA)
+        yield f"RBM 70x12 {start}", RBM(70, 12, negative_start=start), Rows(WIDE)
+        machine = BoltzmannMachine(9, 4, negative_start=start)
+        yield f"BoltzmannMachine 9+4 {start}", machine, Rows(DATA)
+
+
+def forward_forward():
+    images, labels = np.tile(DATA, (1, 2)), np.arange(len(DATA)) % 3
+    for paired in (True, False):
+        source = LabelContrast(images, labels, 3, paired)
+        yield f"ForwardForward paired={paired}", ForwardForward((18, 12, 8), 3), source
+
+
+def layered():
+    targets = np.eye(3, dtype=np.float32)[np.arange(len(DATA)) % 3]
+    for centred in (True, False):
+        method = EquilibriumPropagation((9, 8, 3), centred=centred)
+        yield f"EquilibriumPropagation centred={centred}", method, Rows((DATA, targets))
+
+
+#: Runs of each compiled engine: (name, method with its start, source).
+EXAMPLES = {
+    "BoltzmannEngine": boltzmann,
+    "ForwardForwardEngine": forward_forward,
+    "LayeredEngine": layered,
+}
+
+
+def rule(name, length):
+    make = RULES[name]
+    return make(length) if name == "cd" else make(0.5, length)
+
+
+def runs():
+    """Every method x start x rule that a compiled engine takes."""
+    for kind, examples in EXAMPLES.items():
+        length = 1 if kind == "ForwardForwardEngine" else 3
+        for (words, method, source), name in itertools.product(examples(), RULES):
+            if name == "aol_random" and length == 1:
+                continue  # lengths of mean 1 are not random
+            run = Run(method, *rule(name, length), source, Optimiser(0.02, optax.sgd))
+            yield pytest.param(kind, run, id=f"{words}, {name}")
+
+
+def engine_of(kind):
+    return next(engine for engine in compiled() if type(engine).__name__ == kind)
+
+
+def test_every_compiled_engine_is_compared():
+    assert {type(engine).__name__ for engine in compiled()} == EXAMPLES.keys()
+
+
+@pytest.mark.parametrize(("kind", "run"), runs())
+def test_the_engine_takes_the_run(kind, run):
+    assert engine_of(kind).refuses(run) is None
+
+
+def mean(params):
+    return jnp.mean(jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(params)]))
+
+
+def square(params):
+    return jnp.mean(jnp.concatenate([leaf.ravel() ** 2 for leaf in jax.tree.leaves(params)]))
+
+
+def finals(run, engine, seed):
+    metrics = {"mean": mean, "square": square}
+    if isinstance(run.method, (RBM, BoltzmannMachine)):
+        metrics["nll"] = NLL(run.source.data)
+    record = train(
+        run, ticks=TICKS, seeds=SEEDS, seed=seed, metrics=metrics, records=1, engine=engine
+    )
+    assert record.attrs["engine"] == engine
+    return {name: np.asarray(record.final(name), float) for name in metrics}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "run"), runs())
+def test_native_and_jax_agree(kind, run):
+    native, jaxes = finals(run, "native", 0), finals(run, "jax", 10_000)
+    for name, a in native.items():
+        b = jaxes[name]
+        z = (a.mean() - b.mean()) / np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / SEEDS)
+        assert abs(z) < 4, (name, z)
