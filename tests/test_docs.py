@@ -42,6 +42,8 @@ def cases():
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
+    if any("import torch" in code for code in blocks(page)):
+        pytest.importorskip("torch")
     run(page)
     import matplotlib.pyplot as plt
 
