@@ -19,20 +19,32 @@ def options(group: Any) -> None:
         default=True,
         help="nudge negative phases too, by -beta",
     )
+    group.add_argument(
+        "--upper-rate",
+        type=positive,
+        default=0.3,
+        help="learning rate of the layers above the first one, in units of --lr (sgd only)",
+    )
 
 
 def build(args: argparse.Namespace, data: Input) -> Task:
     """Targets are one-hot labels; the most active output of the free network is the answer."""
     from ..classification import Wrong
+    from ..core import Optimiser
     from ..data import Rows
     from ..methods import EquilibriumPropagation
     from ..methods.equilibrium_propagation import Accuracy
+    from ..optimisers import LayerRates
 
     source = Rows((data.images, one_hot(data)))
     sizes = (data.images.shape[1], *args.hidden, data.classes)
     method = EquilibriumPropagation(sizes, args.beta, centred=args.centred)
     metrics = errors(data, lambda images, labels: Wrong(Accuracy(method, images, labels)))
-    return Task(make_run(args, method, source), metrics)
+    run = make_run(args, method, source)
+    if args.optimiser == "sgd":
+        rates = LayerRates((1.0, *[args.upper_rate] * len(args.hidden)))
+        run = run._replace(optimiser=Optimiser(args.lr, rates))
+    return Task(run, metrics)
 
 
 METHOD = MethodEntry(
@@ -43,7 +55,7 @@ METHOD = MethodEntry(
     data="digits",
     rule="two-term",
     length=20,
-    lr=0.1,
+    lr=0.15,
     records=20,
     options=options,
     build=build,
