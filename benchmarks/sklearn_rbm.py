@@ -42,14 +42,14 @@ def images() -> tuple[np.ndarray, ...]:
     return tuple(train_test_split(X, np.tile(y, 5), test_size=0.2, random_state=0))
 
 
-def measure(machine: Any, X: Any, X_test: Any, y: Any, y_test: Any) -> tuple[float, float]:
-    """-> test accuracy, seconds of the RBM's fit."""
-    began = time.perf_counter()
+def measure(machine: Any, X: Any, X_test: Any, y: Any, y_test: Any) -> tuple[float, ...]:
+    """-> test accuracy, seconds of the RBM's fit, and seconds of all cores together."""
+    began = time.perf_counter(), time.process_time()
     machine.fit(X)
-    seconds = time.perf_counter() - began
-    regression = LogisticRegression(C=6000, tol=1, solver="newton-cg")
+    seconds = time.perf_counter() - began[0], time.process_time() - began[1]
+    regression = LogisticRegression(C=6000, tol=1e-3, solver="newton-cg")
     regression.fit(machine.transform(X), y)
-    return regression.score(machine.transform(X_test), y_test), seconds
+    return regression.score(machine.transform(X_test), y_test), *seconds
 
 
 def main() -> None:
@@ -61,9 +61,10 @@ def main() -> None:
         if "flexphase" in name:
             make(0).fit(data[0])  # compiles
         found = np.array([measure(make(seed), *data) for seed in seeds])
-        accuracy, seconds = found.T
+        accuracy, seconds, cpu = found.T
         spread = f" +- {accuracy.std(ddof=1):.4f}" if len(seeds) > 1 else ""
-        print(f"{name:28} accuracy {accuracy.mean():.4f}{spread}   {seconds.min():6.2f} s (best)")
+        times = f"{seconds.min():.2f} s, {cpu.min():.2f} s of all cores"
+        print(f"{name:28} accuracy {accuracy.mean():.4f}{spread}   {times} (best)", flush=True)
 
 
 if __name__ == "__main__":

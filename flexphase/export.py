@@ -7,6 +7,7 @@ with a weight matrix W (inputs, units) and a bias c become those of `torch.nn.Li
 """
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import jax
@@ -69,7 +70,7 @@ def to_torch(params: Any, linear: bool = False) -> dict[str, Any]:
     Example: `torch.nn.ModuleList([torch.nn.Linear(784, 500), torch.nn.Linear(500, 500)])
     .load_state_dict(to_torch(params, linear=True))` for Forward-Forward.
     """
-    import torch  # type: ignore[import-not-found]
+    torch = import_module("torch")  # not a dependency: who asks for this has it
 
     def named(name: str, array: np.ndarray) -> tuple[str, np.ndarray]:
         head, dot, last = name.rpartition(".")

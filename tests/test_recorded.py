@@ -1,6 +1,7 @@
 """Recorded phases: the table comes back tick by tick, and bad tables are refused in a sentence."""
 
 import datetime
+from typing import Any
 
 import jax
 import numpy as np
@@ -73,7 +74,7 @@ def test_weights_of_a_record_add_up_to_both_terms():
 
 
 def test_columns_and_words_are_options():
-    names = {"onset": "t0", "duration": "lasts", "type": "what"}
+    names: Any = {"onset": "t0", "duration": "lasts", "type": "what"}
     words = {"wake": "Saccade", "sleep": "FIX "}
     table = pd.DataFrame({names[name]: column for name, column in TABLE.items()})
     table["what"] = [words[kind] for kind in table["what"]]

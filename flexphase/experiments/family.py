@@ -60,9 +60,9 @@ SETTINGS = {
     "clapp": Setting("clapp", "probe error", 0.001, 1, 4, 20_000),
     "equilibrium": Setting("equilibrium-propagation", "error", 0.1, 20, 20, 10_000, "--centred"),
     "hebbian": Setting("contrastive-hebbian", "error", 0.1, 20, 20, 10_000),
-    "twin circuits": Setting("coupled", "error", 0.01, 4, 4, 10_000),
-    "one circuit": Setting("coupled", "error", 0.01, 4, 4, 10_000, "--apart"),
-    "deep resistor": Setting("deep-resistor", "error", 0.01, 4, 4, 6_000, "--hidden 32"),
+    "twin-circuits": Setting("coupled", "error", 0.01, 4, 4, 10_000),
+    "one-circuit": Setting("coupled", "error", 0.01, 4, 4, 10_000, "--apart"),
+    "deep-resistor": Setting("deep-resistor", "error", 0.01, 4, 4, 6_000, "--hidden 32"),
     "predictive": Setting("predictive-coding", "error", 0.1, 5, 5, 10_000),
 }
 RULES = {
@@ -80,7 +80,7 @@ FEW = [
     "forward-forward",
     "equilibrium",
     "hebbian",
-    "twin circuits",
+    "twin-circuits",
     "predictive",
 ]
 SIZES = {
@@ -147,8 +147,7 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
             ticks = int(size["share"] * s.phases) * words(name, rule)["length"]
             rates = [s.eta * rate for rate in size["rates"]]
             grid += cells(name=name, rule=rule, eta=rates, ticks=ticks)
-        slug = f"family-{name.replace(' ', '-')}"
-        made[name] = Sweep(slug, BUILD, METRICS, grid, size["seeds"], **how)
+        made[name] = Sweep(f"family-{name}", BUILD, METRICS, grid, size["seeds"], **how)
     return made
 
 
@@ -226,7 +225,11 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
             learned_panel("last iterate", some, scores[False], start, scores),
             learned_panel("slow weights", some, scores[True], start, scores),
         ]
-    panels += [variance_panel(some, known) for some in (names[:half], names[half:])]
+    panels += [
+        variance_panel(some, known)
+        for some in (names[:half], names[half:])
+        if any(known[name] is not None for name in some)
+    ]
     claims = [
         works(name, rule, scores, start[name], known[name])
         for name in names
@@ -254,6 +257,8 @@ def learned_panel(
     series = []
     for i, (rule, label) in enumerate(RULES.items()):
         at = [j for j, name in enumerate(names) if rule in own[name]]
+        if not at:
+            continue
         shares = []
         for j in at:
             name = names[j]
@@ -263,7 +268,7 @@ def learned_panel(
         spread = np.array([np.std(share, ddof=1) for share in shares])
         x = np.array(at, float) + 0.13 * (i - 2)
         series.append(Series(label, x, middle, spread, kind="dots", colour=i))
-    ticks = [name.replace(" ", "\n").replace("-", "-\n") for name in names]
+    ticks = [name.replace("-", "-\n") for name in names]
     return Panel(title, "method", LEARNED, series, names=ticks, ylim=(-0.3, 1.15))
 
 
@@ -271,7 +276,7 @@ def variance_panel(names: list[str], known: dict[str, Moments | None]) -> Panel:
     pairs = [(j, m) for j, name in enumerate(names) if (m := known[name]) is not None]
     x = np.array([j for j, _ in pairs], float)
     y = np.array([excess(m) for _, m in pairs])
-    ticks = [name.replace(" ", "\n").replace("-", "-\n") for name in names]
+    ticks = [name.replace("-", "-\n") for name in names]
     series = [Series("ISD (b = 1/2) / two-term", x, y, kind="dots", colour=1)]
     return Panel("variance of an update", "method", "ratio", series, names=ticks, logy=True)
 

@@ -38,16 +38,17 @@ PRESETS = {
         "1,000 pulses across the range, soft bounds, strong variation from pulse to pulse",
         "HfO2 RRAM of Gong et al., Nature Communications 9, 2102 (2018), as fitted by the soft "
         "bounds model of IBM's aihwkit (ReRamSBPresetDevice): pulse 0.002 on a range of 1, 30 % "
-        "between devices, 375 % between pulses",
+        "between devices, 375 % between pulses; its noise of the state and the spread of its "
+        "bounds are left out",
         {"rounding": "stochastic", "nonlinearity": 1.0, "proportional": 3.75, "spread": 0.3},
         {"pulse": 0.002},
     ),
     "pcm": Preset(
         "about 20 pulses across the range, saturating, 60 % variation from pulse to pulse",
-        "Ge2Sb2Te5 cells of Nandakumar et al., Frontiers in Neuroscience 14, 406 (2020): about 20 "
-        "pulses to the highest conductance; 60 % between pulses and 20 % between devices as in "
-        "aihwkit (PCMPresetDevice). A pair of cells is taken as one weight, resets and drift are "
-        "left out",
+        "Ge2Sb2Te5 cells of Nandakumar et al., Frontiers in Neuroscience 14, 406 (2020); 60 % "
+        "between pulses and 20 % between devices as in aihwkit (PCMPresetDevice). The number of "
+        "pulses is an order of magnitude, a pair of cells is taken as one weight, resets and drift "
+        "are left out",
         {"rounding": "stochastic", "nonlinearity": 1.0, "proportional": 0.6, "spread": 0.2},
         {"pulse": 0.1},
     ),

@@ -74,7 +74,8 @@ def read_nwb(raw: bytes, intervals: str) -> Any:
         ) from None
     import h5py
 
-    with h5py.File(io.BytesIO(raw)) as opened, NWBHDF5IO(file=opened, mode="r") as file:
+    reader: Any = NWBHDF5IO  # its decorators hide its arguments from type checkers
+    with h5py.File(io.BytesIO(raw)) as opened, reader(file=opened, mode="r") as file:
         content = file.read()
         usual = {"trials": content.trials, "epochs": content.epochs}
         tables = dict(content.intervals) | {n: t for n, t in usual.items() if t is not None}

@@ -9,18 +9,13 @@ import numpy as np
 from ..core import Optimiser, Run
 from ..data import LabelContrast, Rows, bars_and_stripes
 from ..methods import (
-    NCE,
     RBM,
     BoltzmannMachine,
-    ContrastiveHebbian,
     EquilibriumPropagation,
     ForwardForward,
-    GaussianUnits,
-    Harmonium,
     HelmholtzMachine,
 )
 from ..methods.binary import Units
-from ..methods.nce import CoinNoise, Machine, log_machine
 from ..methods.rbm import Params
 from ..rules import Rule, cd, isd
 from . import chains
@@ -51,25 +46,17 @@ class Learner(NamedTuple):
 
 
 def learners() -> list[Learner]:
-    """One of each kind: sampled, relaxing, one pass; with terms that share parameters or not."""
+    """One of each kind: sampled, relaxing, one pass, and with terms that share no parameter."""
     small, large = bars_and_stripes(2), bars_and_stripes(4)
     kind = np.repeat([0, 1], 16)  # bars, stripes
     pairs = (small, np.eye(2)[np.repeat([0, 1], 4)])
     relaxing = EquilibriumPropagation((4, 5, 2), activation=jax.nn.sigmoid)
     forward, contrast = ForwardForward((16, 8, 8), classes=2), LabelContrast(large, kind, classes=2)
-    rbm = RBM(4, 3, scale=0.7)
-    start = Machine(rbm.init(jax.random.key(2))[0], jnp.float32(-7 * np.log(2)))
-    normalised = NCE(log_machine, start, CoinNoise(np.full(4, 0.5)))
-    hebbian = ContrastiveHebbian((4, 5, 2), activation=jax.nn.sigmoid)
-    points = np.random.default_rng(0).normal(size=(50, 2))
     made = [
-        ("RBM 4x3", rbm, Rows(small), 12),
+        ("RBM 4x3", RBM(4, 3, scale=0.7), Rows(small), 12),
         ("Boltzmann machine 4+2", BoltzmannMachine(4, 2, scale=0.7), Rows(small), 12),
         ("equilibrium propagation 4-5-2", relaxing, Rows(pairs), 20),
         ("Forward-Forward 16-8-8", forward, contrast, 1),
-        ("contrastive Hebbian 4-5-2", hebbian, Rows(pairs), 20),
-        ("Gaussian RBM 2x3", Harmonium(GaussianUnits(2), 3, scale=0.7), Rows(points), 12),
-        ("noise-contrastive RBM 4x3", normalised, Rows(small), 1),
         ("Helmholtz machine 4+3", HelmholtzMachine(4, 3, scale=0.7), Rows(small), 1),
     ]
     return [
