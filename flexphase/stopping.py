@@ -25,7 +25,7 @@ class Stopping:
 
     def __init__(self):
         self.asked = threading.Event()
-        self.safe = self.writing = False
+        self.watching = self.safe = self.writing = False
 
     def watch(self) -> None:
         """From now on signals end the process, from a thread of their own."""
@@ -35,6 +35,7 @@ class Stopping:
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, background jobs of a shell
                 signal.signal(number, _nothing)
+        self.watching = True
         threading.Thread(target=self._listen, args=(read,), daemon=True).start()
 
     def _listen(self, read: int) -> None:
@@ -61,7 +62,8 @@ class Stopping:
     def stoppable(self) -> Iterator[None]:
         """Inside, `safe_point` is called now and then."""
         try:
-            with _handled(self._ask):
+            # One of the two asks, not both: a signal must not be heard again after it was obeyed.
+            with _handled(_nothing if self.watching else self._ask):
                 yield
         finally:
             self.safe = False
