@@ -111,10 +111,11 @@ class Slow:
         """Take the parameters of this tick into the mean, in place."""
         self.taken.append(tick)
         rate = self.average.rate(len(self.taken))
-        for mean, leaf in zip(self.mean, jax.tree.leaves(params), strict=True):
-            change = np.asarray(leaf) - mean
-            change *= rate
-            mean += change
+        with np.errstate(invalid="ignore", over="ignore"):  # lanes that have diverged stay so
+            for mean, leaf in zip(self.mean, jax.tree.leaves(params), strict=True):
+                change = np.asarray(leaf) - mean
+                change *= rate
+                mean += change
 
     def params(self, like: Any) -> Any:
         """The mean in the form and precision of the parameters."""

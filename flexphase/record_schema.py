@@ -88,6 +88,6 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and math.isfinite(value)
 
 
-def need(fine: bool, words: str) -> None:
+def need(fine: Any, words: str) -> None:
     if not fine:
         raise ValueError(words)

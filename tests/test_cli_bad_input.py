@@ -40,11 +40,10 @@ def refused(capsys, *words, code=2, says=""):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "required"),
         (["fly"], "invalid choice"),
         (["train"], "required"),
         (["train", "perceptron"], "invalid choice"),
-        (["--nope"], "required"),
+        (["--nope"], "unrecognized arguments: --nope"),
         (["plot"], "required"),
         (["sample", "nowhere"], "no record"),
         (["plot", "nowhere", "--out", "x.png"], "no record"),

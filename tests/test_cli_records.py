@@ -61,7 +61,7 @@ def test_averages_that_cannot_begin(fraction, tmp_path, capsys):
         ("--no-visible-bias", "method.visible_bias"),
         ("--seed 4", "dims.seed"),
         ("--batch 2", "class"),
-        ("--average 0.5", "average"),
+        ("--average 0.4", "average"),
     ],
 )
 def test_a_run_is_not_resumed_as_another(changed, differs, tmp_path, capsys):

@@ -363,7 +363,7 @@ def test_a_gaussian_machine_learns_two_clusters():
     """
     rng = np.random.default_rng(0)
     data = 3 * rng.choice([-1.0, 1.0], (500, 1)) + rng.normal(size=(500, 2))
-    machine = Harmonium(GaussianUnits(2), 3, "persistent")
+    machine = Harmonium(GaussianUnits(2), 3, "data")
     nll = learned(machine, cd(5), 0.02, data, UnitNLL(machine.units, data), 4000) / 500
     assert 3.4 < nll < 3.75
 

@@ -12,15 +12,15 @@ import pytest
 
 from flexphase import engines, kernels
 from flexphase.core import Optimiser, Phase, Run
-from flexphase.data import Rows
+from flexphase.data import Held, Rows
 from flexphase.engines import layered
 from flexphase.engines.jax import JaxEngine
 from flexphase.engines.layered import LayeredEngine
 from flexphase.estimators import Baseline, Weighted, always_on, differential, isd, two_term
 from flexphase.lanes import grid, lanes
-from flexphase.methods import RBM, EquilibriumPropagation
+from flexphase.methods import RBM, ContrastiveHebbian, EquilibriumPropagation
 from flexphase.optimisers import LayerRates
-from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases
+from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Pauses, Phases
 from flexphase.replicas import Batches, Replicas
 from flexphase.training import train
 
@@ -54,6 +54,7 @@ PROCESSES = {
     "random": Phases(Bernoulli(0.4), Fixed(5)),
     "random length": Phases(Bernoulli(0.4), Geometric(4.0)),
     "resting": Resting(),
+    "pauses": Pauses(Phases(Bernoulli(0.5), Geometric(4.0)), 3),
 }
 ESTIMATORS = {"two_term": two_term, "isd": isd, "always_on": always_on, "change": differential}
 
@@ -108,6 +109,24 @@ def assert_like_jax(run, ticks=97):
 )
 def test_same_states_and_parameters_as_the_jax_engine(process, estimator, options):
     assert_like_jax(make_run(process, estimator, **options))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "replicas", "random"), [("change", 1, False), ("isd", 3, True)]
+)
+def test_held_stimuli_are_those_of_the_jax_engine(estimator, replicas, random):
+    """Two phases on each stimulus, or a random number of phases: pause and nudge, or pairs."""
+    run = make_run("pauses", estimator, replicas=replicas, centred=True)
+    assert_like_jax(run._replace(source=Held(run.source, phases=2, random=random)))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options"),
+    [("two_term", {"feedback": 0.5, "linear_output": True}), ("always_on", {"reset": True})],
+)
+def test_contrastive_hebbian_learning_like_the_jax_engine(estimator, options):
+    run = make_run("unequal", estimator, eta=0.05)
+    assert_like_jax(run._replace(method=ContrastiveHebbian(SIZES, **options)))
 
 
 @pytest.mark.slow
@@ -205,6 +224,7 @@ def test_refusals_are_sentences():
         (good._replace(method=EquilibriumPropagation((20, *[3] * 16, 5))), "16 layers"),
         (good._replace(method=softplus), "activations"),
         (good._replace(source=Batches(Batches(good.source, 2), 2)), "Batches"),
+        (good._replace(source=Held(good.source, ticks=5)), "Held"),
         (good._replace(estimator=Baseline(0.1)), "Baseline"),
         (good._replace(estimator=ramp), "first and the last"),
         *(

@@ -1,4 +1,4 @@
-"""`flexphase study`: both studies from end to end at toy size, and what they are made of."""
+"""`flexphase study`: the studies from end to end at toy size, and what they are made of."""
 
 import json
 
@@ -12,9 +12,11 @@ from mnist_files import raw_mnist
 
 from flexphase.cli import main
 from flexphase.core import Phase
+from flexphase.engines.layered import LayeredEngine
 from flexphase.experiments import STUDIES, figure, figures_in, reproduce
 from flexphase.experiments.processes import INDEPENDENT, PROCESSES, agrees, process
 from flexphase.experiments.separation import PerSign
+from flexphase.kernels import MISSING
 from flexphase.phases import tape
 from flexphase.report.machine import PLAIN
 from flexphase.sweep.cells import chunks
@@ -110,6 +112,31 @@ def test_processes_from_end_to_end(monkeypatch, tmp_path, capsys):
     dataset = kept(tmp_path / "run" / "processes.nc")
     assert dataset["averaged.nll"].shape[:2] == (len(PROCESSES) + 1, 3)
     assert len(json.loads(dataset.attrs["claims"])) == len(INDEPENDENT) + 2
+
+
+def test_every_rule_for_equilibrium_propagation_is_compiled_and_has_the_same_ticks(monkeypatch):
+    """Two phases of 20 ticks for each stimulus, on the compiled engine wherever there is one."""
+    study = figure("equilibrium")
+    some = np.random.default_rng(0).random((20, 784), np.float32), np.eye(10, dtype=np.float32)
+    toy = (some[0], np.tile(some[1], (2, 1)), some[0], np.arange(20) % 10)
+    monkeypatch.setattr(study, "images", lambda norm: toy)
+    study.rows.cache_clear()
+    for name in study.RULES:
+        run = study.build(name, 0.1, 5)
+        assert float(run.process.mean_length) == study.T
+        assert MISSING or LayeredEngine(1).refuses(run) is None
+    study.rows.cache_clear()
+
+
+@pytest.mark.slow
+def test_equilibrium_from_end_to_end(monkeypatch, tmp_path):
+    raw_mnist()
+    toy = {"hidden": 8, "pairs": 30, "seeds": 2, "shown": 100}
+    monkeypatch.setitem(figure("equilibrium").SIZES, "quick", toy)
+    assert main(["study", "equilibrium", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
+    dataset = kept(tmp_path / "run" / "equilibrium.nc")
+    assert dataset["averaged.final.error"].shape == (20, 2)
+    assert len(json.loads(dataset.attrs["claims"])) == 5
 
 
 @pytest.mark.slow

@@ -97,7 +97,7 @@ def test_every_compiled_engine_is_compared():
     assert {type(engine).__name__ for engine in compiled()} == EXAMPLES.keys()
 
 
-@pytest.mark.parametrize(("kind", "run"), runs())
+@pytest.mark.parametrize(("kind", "run"), list(runs()))
 def test_the_engine_takes_the_run(kind, run):
     assert engine_of(kind).refuses(run) is None
 
@@ -122,7 +122,7 @@ def finals(run, engine, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "run"), runs())
+@pytest.mark.parametrize(("kind", "run"), list(runs()))
 def test_native_and_jax_agree(kind, run):
     native, jaxes = finals(run, "native", 0), finals(run, "jax", 10_000)
     for name, a in native.items():

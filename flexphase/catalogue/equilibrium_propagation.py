@@ -13,7 +13,12 @@ def options(group: Any) -> None:
     group.add_argument(
         "--beta", type=positive, default=0.5, help="strength of the nudge in positive phases"
     )
-    group.add_argument("--centred", action="store_true", help="nudge negative phases too, by -beta")
+    group.add_argument(
+        "--centred",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="nudge negative phases too, by -beta",
+    )
 
 
 def build(args: argparse.Namespace, data: Input) -> Task:
@@ -38,7 +43,7 @@ METHOD = MethodEntry(
     data="digits",
     rule="two-term",
     length=20,
-    lr=0.03,
+    lr=0.1,
     records=20,
     options=options,
     build=build,

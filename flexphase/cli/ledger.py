@@ -5,7 +5,7 @@ from typing import Any
 
 from ..catalogue.arguments import count, did_you_mean, number, whole
 from .common import say, show
-from .records import Kept, load, unused
+from .records import Kept, figure_file, load
 
 COSTS = ("read", "write", "operation")
 
@@ -52,7 +52,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    figure = unused(args.out, args.force) if args.out else None
+    figure = figure_file(args.out, args.force) if args.out else None
     kept = [load(path) for path in args.runs]
     names = named(kept)
     from ..hardware.ledger import Ledger, ledger, table

@@ -116,12 +116,13 @@ def for_words(words: argparse.Namespace, options: argparse.Namespace, average: A
 
 
 def for_record(kept: Kept, options: argparse.Namespace) -> Any:
-    """Advice for another run like this one, or at its parameters; the latter is all that can be
-    said of a record made in Python, which does not hold its metric.
+    """Advice for another run like this one, read as it was (slow weights where it has them), or at
+    its parameters; the latter is all that can be said of a record made in Python, which does not
+    hold its metric.
     """
     if not options.checkpoint and "options" in kept.record.attrs:
         words = argparse.Namespace(**kept.options)
-        return for_words(words, options, (words.average or 0.5) if options.averaged else None)
+        return for_words(words, options, words.average or (0.5 if options.averaged else None))
     if not options.checkpoint:
         say("The record was made in Python: this advice holds at its parameters only.")
     from ..theory.plan import plan

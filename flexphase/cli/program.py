@@ -10,6 +10,7 @@ import hashlib
 import os
 import platform
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,8 @@ MOST = 4000  # compiled programs that are kept
 def prepare(words: Sequence[str]) -> None:
     """Begin a process with these words of the command line."""
     keep_compiled()
+    # A process that was killed while it wrote there: the program is compiled again, in silence.
+    warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache entry")
     gc.set_threshold(200_000, 20, 100)  # imports and traces make many objects, and little garbage
     atexit.register(gc.freeze)  # nor has it to be collected at the end
     if not any(word.startswith("--dask") for word in words):

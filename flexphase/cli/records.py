@@ -88,8 +88,9 @@ def figure_file(path: str | Path, force: bool, named: bool = True) -> Path:
     """A figure to write: its format is checked before anything is computed."""
     from ..plot import figure_format
 
-    figure_format(path)
-    return unused(path, force, named)
+    file = unused(path, force, named)
+    figure_format(file)
+    return file
 
 
 def unused(path: str | Path, force: bool, named: bool = True, option: str = "--out") -> Path:

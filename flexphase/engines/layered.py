@@ -1,4 +1,5 @@
-"""The compiled engine for layered networks with symmetric weights: equilibrium propagation.
+"""The compiled engine for layered networks with symmetric weights: equilibrium propagation and
+contrastive Hebbian learning.
 
 The same phases, stimuli, states and parameters as `tick`, to the rounding of single precision. The
 kernels are told everything about a phase by the tape: how strongly the outputs are nudged, how the
@@ -17,11 +18,13 @@ import numpy as np
 import optax
 from jax import Array
 
-from ..core import NONE, Optimiser, Phase, Run, State, Visits, declares
+from ..core import NONE, Optimiser, Phase, Run, State, Visits, declares, stimulus_key
+from ..data.held import Held
 from ..data.sources import Rows
 from ..estimators import Differential, LastTerm, TwoTerm, Weighted, weigh_isd
 from ..kernels import _native, owned, threads
 from ..lanes import Lanes
+from ..methods.contrastive_hebbian import ContrastiveHebbian
 from ..methods.equilibrium_propagation import EquilibriumPropagation, hard_sigmoid
 from ..optimisers import LayerRates
 from ..replicas import Batches, Replicas
@@ -55,6 +58,7 @@ ACTIVATIONS: dict[Any, tuple[int, tuple[float, float, float, float]]] = {
     jax.nn.tanh: (2, (0, 0, 0, 0)),
     jnp.tanh: (2, (0, 0, 0, 0)),
 }
+LINEAR = (0, (0.0, 1.0, -INFINITY, INFINITY))
 NOTHING, WAITING, CHANGE = 0, 1, 2  # what an estimator remembers; enum Memory in native/layered.h
 
 
@@ -87,9 +91,48 @@ def network(method: Any) -> tuple[Any, int]:
     return (method.method, method.n) if type(method) is Replicas else (method, 1)
 
 
+class PhaseWords(NamedTuple):
+    """What a method does in a phase of some sign, in the words of the kernels."""
+
+    nudge: Array  # of the outputs towards the target
+    scale: Array  # of the local term s_{l-1} s_l
+    clamp: Array  # are the outputs held at the target?
+
+
+def words(method: Any, sign: Array) -> PhaseWords:
+    """The method in phases of these signs."""
+    if type(method) is ContrastiveHebbian:
+        return PhaseWords(jnp.zeros_like(sign), jnp.full_like(sign, -1), sign > 0)
+    nudge = method.beta * (sign if method.centred else jnp.maximum(sign, 0))
+    scale = jnp.full_like(sign, -1 / (method.beta * (2 if method.centred else 1)))
+    return PhaseWords(nudge, scale, jnp.zeros_like(sign, bool))
+
+
+def curves(method: Any) -> Arrays:
+    """The activation of each layer."""
+    known = [ACTIVATIONS[method.activation]] * (len(method.sizes) - 1)
+    if type(method) is ContrastiveHebbian and method.linear_output:
+        known[-1] = LINEAR
+    return {
+        "curve": np.array([curve for curve, _ in known], np.int32),
+        "clip": np.array([clip for _, clip in known], np.float32),
+    }
+
+
+def feedback_of(method: Any) -> Any:
+    """The strength of the way down."""
+    return method.feedback if type(method) is ContrastiveHebbian else 1.0
+
+
 def rows_of(source: Any) -> Any:
     """The rows from which a source draws; anything else if it is not known."""
+    source = held(source)
     return source.source if type(source) is Batches else source
+
+
+def held(source: Any) -> Any:
+    """What is held; the source itself if it has no clock of its own."""
+    return source.source if type(source) is Held else source
 
 
 def memory_of(estimator: Any) -> int:
@@ -108,7 +151,8 @@ def steps_at_the_end(estimator: Any) -> bool:
 
 
 class LayeredEngine:
-    """Equilibrium propagation, also with replicas, by gradient descent with or without momentum.
+    """Equilibrium propagation and layered contrastive Hebbian learning, also with replicas, by
+    gradient descent with or without momentum.
 
     Args:
         asked: number of threads (default: all cores); each takes lanes of its own.
@@ -123,10 +167,10 @@ class LayeredEngine:
     def refuses(self, run: Run) -> str | None:
         """Why this engine cannot train the run; None if it can."""
         method, _ = network(run.method)
-        if type(method) is not EquilibriumPropagation:
+        if type(method) not in (EquilibriumPropagation, ContrastiveHebbian):
             return (
-                "the native engine of layered networks knows EquilibriumPropagation, not "
-                f"{type(method).__name__}."
+                "the native engine of layered networks knows EquilibriumPropagation and "
+                f"ContrastiveHebbian, not {type(method).__name__}."
             )
         if declares(run.process, "graded"):
             return "the native engine of layered networks takes signs of +1, -1 and 0 only."
@@ -139,8 +183,13 @@ class LayeredEngine:
             )
         if type(rows_of(run.source)) is not Rows:
             return (
-                "the native engine of layered networks takes its stimuli from Rows or "
-                f"Batches(Rows), not {type(run.source).__name__}."
+                "the native engine of layered networks takes its stimuli from Rows, Batches(Rows) "
+                f"or Held of these, not {type(run.source).__name__}."
+            )
+        if type(run.source) is Held and run.source.clock != "phases":
+            return (
+                "the native engine of layered networks holds stimuli for a number of phases, "
+                "Held(source, phases=2), not of ticks."
             )
         if type(run.optimiser) is not Optimiser:
             return "the native engine of layered networks knows no devices."
@@ -171,7 +220,7 @@ class LayeredEngine:
         done, piece = 0, 64
         while done < ticks:
             at = (state.key, state.phases, state.phase, state.process)
-            tape, told = draw(kernel.lanes, at, block)
+            tape, told = draw(kernel.lanes, at, state.ticks, block)
             told = {name: np.asarray(part) for name, part in told.items()}
             arrays |= {"slot": np.zeros_like(arrays["slot"])} | told
             begun, end = done, min(done + reach(tape, arrays["left"]), ticks)
@@ -193,37 +242,43 @@ def reach(tape: Tape, left: np.ndarray) -> int:
 
 
 @eqx.filter_jit
-def draw(lanes: Lanes, at: tuple[Any, Any, Phase, Any], slots: int) -> tuple[Tape, dict[str, Any]]:
+def draw(
+    lanes: Lanes, at: tuple[Any, Any, Phase, Any], ticks: Array, slots: int
+) -> tuple[Tape, dict[str, Any]]:
     """The next phases of every lane, and what the kernels are told about them."""
     tape = tape_of(lanes, at, slots, 1, 0)
 
-    def one(run: Any, key: Array, start: Array, sign: Array) -> dict[str, Array]:
+    def one(run: Any, key: Array, start: Array, phase: Phase, begin: Array) -> dict[str, Array]:
         method, replicas = network(run.method)
         n = start + jnp.arange(slots - 1, dtype=jnp.int32)
-        _, k_source, _ = jax.vmap(keys, (None, 0))(key, n)
-        row = jax.vmap(functools.partial(next_rows, run.source, replicas))(k_source, sign[1:])
-        nudge = method.beta * (sign if method.centred else jnp.maximum(sign, 0))
-        scale = jnp.full_like(sign, -1 / (method.beta * (2 if method.centred else 1)))
+        later = jax.tree.map(lambda part: part[1:], phase)
+        t = begin + jnp.cumsum(later.ticks) - later.ticks  # with which each phase begins
+        row = jax.vmap(functools.partial(next_rows, run.source, replicas, key))(later, n, t)
+        said = words(method, phase.sign)
         return {
             "row": jnp.concatenate([jnp.full((1, replicas), -1), row]),
-            "nudge": jnp.broadcast_to(nudge[:, None], (slots, replicas)),
-            "scale": jnp.broadcast_to(scale[:, None], (slots, replicas)),
-            "clamp": jnp.zeros(slots, bool),
+            "nudge": jnp.broadcast_to(said.nudge[:, None], (slots, replicas)),
+            "scale": jnp.broadcast_to(said.scale[:, None], (slots, replicas)),
+            "clamp": said.clamp,
         }
 
-    return tape, tape.for_kernel() | lanes.vmap(one, at[0], tape.start, tape.phase.sign)
+    begin = ticks + at[2].left
+    return tape, tape.for_kernel() | lanes.vmap(one, at[0], tape.start, tape.phase, begin)
 
 
-def next_rows(source: Any, replicas: int, key: Array, sign: Array) -> Array:
-    """The rows that a source shows in a phase, one for each replica; -1 where it keeps the last.
+def next_rows(source: Any, replicas: int, key: Array, phase: Phase, n: Array, t: Array) -> Array:
+    """The rows that a source shows in phase n, which begins with tick t: one for each replica, -1
+    where it keeps the last.
 
     The source itself is asked, with the numbers of the rows in the place of the data.
     """
     rows = len(jax.tree.leaves(rows_of(source).data)[0])
     numbers = jnp.arange(rows, dtype=jnp.int32)[:, None]
     numbered = eqx.tree_at(lambda s: rows_of(s).data, source, numbers)
-    before = jnp.full((replicas, 1) if type(source) is Batches else (1,), -1, jnp.int32)
-    return numbered(key, sign, before).reshape(replicas)
+    before = jnp.full((replicas, 1) if type(held(source)) is Batches else (1,), -1, jnp.int32)
+    if type(source) is Held:
+        return numbered.at(stimulus_key(key), phase, n, t, before).reshape(replicas)
+    return numbered(keys(key, n)[1], phase.sign, before).reshape(replicas)
 
 
 def with_estimator(lanes: Lanes, estimator: Any) -> Lanes:
@@ -250,18 +305,16 @@ class Kernel:
 
     def _constant(self, lanes: Lanes, rates: tuple[float, ...]) -> Arrays:
         count, layers = len(lanes.keys), len(self.sizes) - 1
-        curve, clip = ACTIVATIONS[self.method.activation]
         inputs, targets = (np.asarray(part) for part in rows_of(lanes.run.source).data)
 
         def per_lane(value: Any) -> np.ndarray:
             return owned(np.broadcast_to(np.asarray(value), (count,)))
 
-        return {
-            "curve": np.full(layers, curve, np.int32),
-            "clip": owned(np.broadcast_to(np.array(clip), (layers, 4))),
+        feedback = per_lane(feedback_of(self.method))
+        return curves(self.method) | {
             "dt": per_lane(self.method.dt),
-            "feedback": np.ones(count, np.float32),
-            "gain": np.ones((count, layers), np.float32),
+            "feedback": feedback,
+            "gain": owned(feedback[:, None] ** np.arange(1 - layers, 1)),
             "eta": owned(
                 per_lane(lanes.run.optimiser.eta)[:, None] * np.asarray(rates, np.float32)
             ),

@@ -47,6 +47,9 @@ STUDIES = {
         Experiment("family", "every method under every rule: what fails, and why", ("family",)),
         Experiment("separation", "phases in blocks: where it hurts, what mends", ("separation",)),
         Experiment(
+            "equilibrium", "local rules for equilibrium propagation on MNIST", ("equilibrium",)
+        ),
+        Experiment(
             "hardware",
             "bits, range, noise and asymmetry of devices that each rule survives",
             ("hardware", "hardware_mnist", "hardware_ep"),

@@ -114,6 +114,7 @@ def task(name: str, rule: str) -> Task:
     entry.options(p)
     args = p.parse_args(s.words.split())
     shared = {"b": 0.5, "lr": s.eta, "batch": entry.batch, "optimiser": entry.optimiser, "seed": 0}
+    shared |= {"device": None}
     data = s.data or entry.data
     vars(args).update(shared, data=data, side=None, **words(name, rule))
     return entry.build(args, datasets.load(data))

@@ -83,5 +83,26 @@ def numpy_forward_forward(*sizes: int) -> Callable[[], None]:
     return tick
 
 
+def numpy_equilibrium(inputs: int, hidden: int, outputs: int) -> Callable[[], None]:
+    """One tick of equilibrium propagation, always on, in plain NumPy, one lane."""
+    rng = np.random.default_rng(0)
+    W, V = rng.standard_normal((inputs, hidden)) / 28, rng.standard_normal((hidden, outputs)) / 22
+    x, y, h, o = rng.random(inputs), np.eye(outputs)[0], np.zeros(hidden), np.zeros(outputs)
+
+    def tick() -> None:
+        nonlocal h, o, W, V
+        below, above = x @ W + V @ o, h @ V + 0.5 * (y - o)
+        h = h + 0.5 * (np.clip(0.5 + 0.25 * below, 0, 1) - h)
+        o = o + 0.5 * (np.clip(0.5 + 0.25 * above, 0, 1) - o)
+        W = W + 1e-9 * np.outer(x, h)
+        V = V + 1e-9 * np.outer(h, o)
+
+    return tick
+
+
 #: The plain loops by name: called with the sizes of a network, each returns its tick.
-PLAIN = {"rbm": numpy_rbm, "forward-forward": numpy_forward_forward}
+PLAIN = {
+    "rbm": numpy_rbm,
+    "forward-forward": numpy_forward_forward,
+    "equilibrium-propagation": numpy_equilibrium,
+}

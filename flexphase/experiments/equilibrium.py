@@ -1,0 +1,223 @@
+"""Which temporally local rule brings equilibrium propagation near the two-term rule?
+
+A network on MNIST, nudged by +beta and -beta. The two terms are (1 / 2 beta) times large numbers
+that nearly cancel, and an update between the two phases of a stimulus moves what the second one
+measures: a step of eta adds eta |x|^2 / (2 beta) s to the drive of the hidden units, while the
+difference of the states that is to be learned is of order beta. So rules are compared that see the
+same stimulus in both phases, that nudge more strongly, that learn the first layer more slowly, and
+that learn from the change of the term within a nudged phase. All have 2 T ticks for each stimulus.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from ..classification import Wrong
+from ..core import Estimator, Optimiser, Process, Run, Source
+from ..data import Held, Rows, mnist
+from ..data.mnist import fetch_mnist
+from ..data.transforms import every
+from ..estimators import always_on, differential, isd, two_term
+from ..log import AtEnd
+from ..methods import EquilibriumPropagation
+from ..methods.equilibrium_propagation import Accuracy
+from ..optimisers import LayerRates
+from ..phases import Alternating, Bernoulli, Fixed, Pairs, Pauses, Phases
+from ..report.findings import Claim, Findings
+from ..report.panels import Panel, Series
+from ..sweep import Sweep, cells, matching
+from .claims import Seeds, is_worse, mean_sd, within
+
+TITLE = "Equilibrium propagation on MNIST: temporally local rules"
+DATA = fetch_mnist
+PLAIN = ("equilibrium-propagation", 784, 500, 10)
+BUILD, METRICS = f"{__name__}:build", f"{__name__}:metrics"
+T = 20
+NEAR = 1.0  # percentage points
+SIZES = {
+    "quick": {"hidden": 100, "pairs": 10_000, "seeds": 2, "shown": 500},
+    "full": {"hidden": 500, "pairs": 60_000, "seeds": 3, "shown": 1000},
+}
+
+
+class Rule(NamedTuple):
+    """What is compared: a way of learning, and its settings."""
+
+    words: str
+    kind: str  # of `parts`
+    etas: tuple[float, ...]
+    beta: float = 0.5
+    first: float = 1.0  # rate of the first layer, in units of eta
+    norm: bool = False  # are images divided by their norm, and multiplied by the mean norm?
+
+
+RULES = {
+    "two-term": Rule("two-term", "two-term", (0.03, 0.1)),
+    "independent": Rule("ISD,\nany stimuli", "independent", (0.0003, 0.001)),
+    "pairs": Rule("ISD,\npairs", "pairs", (0.0003, 0.001)),
+    "pairs-on": Rule("always on,\npairs", "pairs-on", (0.0003, 0.001)),
+    "pairs-nudge": Rule("ISD, pairs,\nbeta 2", "pairs", (0.003, 0.01), beta=2.0),
+    "pairs-rates": Rule("ISD, pairs,\nslow W_1", "pairs", (0.003, 0.01), beta=2.0, first=0.1),
+    "pairs-norm": Rule("ISD, pairs,\nnormalised", "pairs", (0.003, 0.01), beta=2.0, norm=True),
+    "change": Rule("change", "change", (0.003, 0.01)),
+    "change-nudge": Rule("change,\nbeta 2", "change", (0.01, 0.03), beta=2.0),
+    "change-rates": Rule("change, beta 2,\nslow W_1", "change", (0.03, 0.1), beta=2.0, first=0.1),
+}
+LOCAL = [name for name in RULES if name != "two-term"]
+
+
+@cache
+def images(norm: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Training images and targets, test images and labels."""
+    train, test = mnist()
+    size = np.linalg.norm(train.images, axis=1).mean() if norm else 1.0
+
+    def scaled(part: np.ndarray) -> np.ndarray:
+        own = np.linalg.norm(part, axis=1, keepdims=True) if norm else 1.0
+        return (part * (size / own)).astype(np.float32)
+
+    targets = np.eye(10, dtype=np.float32)[train.labels]
+    return scaled(train.images), targets, scaled(test.images), test.labels
+
+
+@cache
+def rows(norm: bool) -> Rows:
+    """One object for all cells, so that lanes share its data."""
+    return Rows(images(norm)[:2])
+
+
+def parts(kind: str, source: Rows) -> tuple[Process, Estimator, Source]:
+    """Phases, estimator and stimuli; a stimulus has two phases of T ticks."""
+    pair = Held(source, phases=2)
+    match kind:
+        case "two-term":
+            return Phases(Alternating(), Fixed(T)), two_term, source
+        case "independent":
+            return Phases(Bernoulli(0.5), Fixed(T)), isd, Held(source, phases=1)
+        case "pairs":
+            return Phases(Pairs(), Fixed(T)), isd, pair
+        case "pairs-on":
+            return Phases(Pairs(), Fixed(T)), always_on, pair
+        case "change":  # settle freely, then a nudge of random sign
+            return Pauses(Phases(Bernoulli(0.5), Fixed(T)), T), differential, pair
+    raise ValueError(f"there is no kind {kind!r}.")
+
+
+def build(rule: str, eta: float, hidden: int, **_: Any) -> Run:
+    """The run of a cell; `rule` is a key of RULES."""
+    how = RULES[rule]
+    method = EquilibriumPropagation((784, hidden, 10), how.beta, centred=True)
+    optimiser = Optimiser(eta, LayerRates((how.first, 1.0)))
+    process, estimator, source = parts(how.kind, rows(how.norm))
+    return Run(method, process, estimator, source, optimiser)
+
+
+def metrics(rule: str, hidden: int, shown: int, **_: Any) -> dict[str, Any]:
+    """Test error on about `shown` images, at the end on all of them."""
+    method = EquilibriumPropagation((784, hidden, 10))
+    test = images(RULES[rule].norm)[2:]
+    along, end = (Wrong(Accuracy(method, *part)) for part in (every(shown, *test), test))
+    return {"error": AtEnd(along, end)}
+
+
+def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
+    """Every rule at its learning rates, with slow weights."""
+    shared = {"hidden": size["hidden"], "shown": size["shown"], "ticks": 2 * T * size["pairs"]}
+    grid = [
+        cell
+        for name, rule in RULES.items()
+        for cell in cells(rule=name, eta=list(rule.etas), **shared)
+    ]
+    how: dict[str, Any] = {"records": 5, "average": 0.5, "lanes": 6, "cost": 100}
+    return {"rules": Sweep("equilibrium", BUILD, METRICS, grid, size["seeds"], **how)}
+
+
+def errors(dataset: xr.Dataset, rule: str, averaged: bool) -> tuple[float, np.ndarray]:
+    """The learning rate with the lowest mean test error, and the errors of its seeds in per cent.
+
+    A seed that diverged counts as untrained, 90 %.
+    """
+    name = "averaged.final.error" if averaged else "final.error"
+    found = {}
+    for eta in RULES[rule].etas:
+        run = matching(dataset, rule=rule, eta=eta).isel(cell=0)
+        found[eta] = np.nan_to_num(100 * run[name].values, nan=90.0)
+    best = min(found, key=lambda eta: found[eta].mean())
+    return best, found[best]
+
+
+def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
+    """Test error of every rule at its best rate, last iterate and slow weights."""
+    last, slow = (
+        {rule: errors(data["rules"], rule, averaged) for rule in RULES}
+        for averaged in (False, True)
+    )
+    x = np.arange(len(RULES))
+    series = [
+        dots("last iterate", x - 0.12, last, 0),
+        dots("slow weights", x + 0.12, slow, 1),
+    ]
+    names = [rule.words for rule in RULES.values()]
+    panel = Panel("The best of the learning rates", "rule", "test error (%)", series, names=names)
+    return Findings([panel], claims(last, slow), remarks(size, last, slow))
+
+
+Found = dict[str, tuple[float, np.ndarray]]
+
+
+def dots(name: str, x: np.ndarray, found: Found, colour: int) -> Series:
+    """Mean and standard deviation over seeds."""
+    values = [each for _, each in found.values()]
+    mean = np.array([v.mean() for v in values])
+    sd = np.array([v.std(ddof=1) for v in values])
+    return Series(name, x, mean, sd, colour=colour, kind="dots")
+
+
+def claims(last: Found, slow: Found) -> list[Claim]:
+    """Which of these changes help, and whether they are enough."""
+
+    def seeds(name: str, found: Found = last) -> Seeds:
+        return Seeds(RULES[name].words.replace("\n", " "), found[name][1])
+
+    best = min(LOCAL, key=lambda name: slow[name][1].mean())
+    ours, theirs = seeds(best, slow), seeds("two-term", slow)
+    near = Claim(
+        "The best temporally local rule is within one point of two-term, slow weights on both.",
+        f"{ours}, {theirs}",
+        within(ours.values, theirs.values, NEAR),
+        f"90 % interval of the gap below {NEAR:g} point (Welch); rates chosen on the same errors",
+    )
+    return [
+        near,
+        is_worse(
+            "Both phases have to see the same stimulus.", seeds("independent"), seeds("pairs")
+        ),
+        is_worse("Stronger nudges help pairs.", seeds("pairs"), seeds("pairs-nudge")),
+        is_worse("Stronger nudges help changes.", seeds("change"), seeds("change-nudge")),
+        is_worse("Slow weights help pairs.", seeds("pairs-nudge"), seeds("pairs-nudge", slow)),
+    ]
+
+
+def remarks(size: dict[str, Any], last: Found, slow: Found) -> list[str]:
+    square = float((images(False)[0] ** 2).sum(1).mean())
+
+    def gain(rule: str) -> float:
+        """Change of a hidden unit by one update of weight 2 = 1 / prob, over the state that made
+        it, where rho' = 1/4.
+        """
+        how, eta = RULES[rule], last[rule][0]
+        return 2 * eta * how.first * square / (2 * how.beta) / 4
+
+    best = "; ".join(
+        f"{rule} {mean_sd(last[rule][1])} (eta {last[rule][0]:g}), slow weights "
+        f"{mean_sd(slow[rule][1])}"
+        for rule in RULES
+    )
+    return [
+        f"784-{size['hidden']}-10, centred nudges, T = {T}, {size['pairs']} stimuli of {2 * T} "
+        f"ticks, {size['seeds']} seeds, test error in per cent: {best}.",
+        f"Mean |x|^2 is {square:.0f}. Feedback of one update on the hidden units, eta |x|^2 / "
+        f"(4 beta): {', '.join(f'{rule} {gain(rule):.2g}' for rule in LOCAL)}.",
+    ]
