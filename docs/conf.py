@@ -122,9 +122,11 @@ def plain_text(
             lines[i], inside = lines[i] + ":", indent
 
 
-def left_out(_app: Any, _what: str, name: str, *_: Any) -> bool | None:
-    """scikit-learn's own functions, which link to its glossary."""
-    return True if re.fullmatch(r"set_\w+_request", name) else None
+def left_out(_app: Any, _what: str, name: str, member: Any, *_: Any) -> bool | None:
+    """Functions of other libraries that are the default of a field, and scikit-learn's own."""
+    home = getattr(member, "__module__", None) or "flexphase"
+    foreign = callable(member) and not home.startswith("flexphase")
+    return True if foreign or re.fullmatch(r"set_\w+_request", name) else None
 
 
 def more(_app: Any, name: str, source: list[str]) -> None:

@@ -41,7 +41,8 @@ class Page(HTMLParser):
 
 def problems(root: Path) -> list[str]:
     """A line for each link that leads nowhere and each load from elsewhere."""
-    pages = {path: Page(path.read_text("utf-8")) for path in root.rglob("*.html")}
+    files = (path for path in root.rglob("*.html") if "_static" not in path.parts)
+    pages = {path: Page(path.read_text("utf-8")) for path in files}
     found = []
     for path, page in pages.items():
         here = path.relative_to(root)
