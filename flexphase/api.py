@@ -107,6 +107,7 @@ from .probe import LinearProbe
 from .record import Record
 from .replicas import Batches, Replicas
 from .rules import aol, aol_random, cd, isd
+from .theory.ahead import plan_run
 from .theory.moments import moments
 from .theory.plan import plan
 from .training import train
@@ -242,4 +243,5 @@ __all__ = [  # noqa: RUF022
     "PhaseStatistics",
     "moments",
     "plan",
+    "plan_run",
 ]

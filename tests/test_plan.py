@@ -19,7 +19,20 @@ from flexphase.data import Rows
 from flexphase.estimators import Weighted, always_on, two_term
 from flexphase.methods import RBM
 from flexphase.methods.rbm import Params
-from flexphase.phases import Bernoulli, Fixed, Geometric, Phases, tape
+from flexphase.phases import (
+    Alternating,
+    Bernoulli,
+    Blocks,
+    Fixed,
+    Geometric,
+    Homeostatic,
+    Markov,
+    Matched,
+    Pairs,
+    Phases,
+    Recorded,
+    tape,
+)
 from flexphase.rules import aol, aol_random, cd, isd
 from flexphase.theory import bias
 from flexphase.theory.chains import rbm, relaxation_time, stationary
@@ -168,6 +181,33 @@ def test_the_planner_asks_a_process_for_its_interface_only():
     rule = aol_random(0.3, 8)
     known, asked = run(rule), run((Asked(rule.process), rule.estimator))
     assert str(plan(asked, SLOW, lanes=8)) == str(plan(known, SLOW, lanes=8))
+
+
+TABLE = {"onset": [0, 20, 30, 60], "duration": [20, 10, 30, 5], "type": [1, -1, 1, -1]}
+OTHERS = {
+    "markov": Phases(Markov(0.8, 0.7), Geometric(10.0)),
+    "pairs": Phases(Pairs(), Geometric(10.0)),
+    "homeostatic": Phases(Homeostatic(0.5, 1.0), Fixed(10)),
+    "blocks": Phases(Blocks(2, 3), Fixed(10)),
+    "matched": Phases(Alternating(), Matched(Geometric(10.0))),
+    "recorded": Recorded(TABLE),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [n if n == "pairs" else pytest.param(n, marks=pytest.mark.slow) for n in OTHERS]
+)
+def test_any_process_is_planned_for(name):
+    """What does not depend on the order of phases is that of Bernoulli phases: the mean of the
+    positive term, whose units forget at once (z-score over lanes, |z| < 4).
+    """
+    advice, known = (
+        plan(run((process, always_on)), SLOW, lanes=16)
+        for process in (OTHERS[name], Phases(Bernoulli(0.5), Fixed(10)))
+    )
+    assert 0 < advice.b < 1 and advice.tau >= 1 and advice.eta > 0
+    a, b = advice.memory.positive, known.memory.positive
+    assert z_score(a.mean, b.mean, np.hypot(a.error.mean, b.error.mean)) < 4
 
 
 def test_lengths_of_a_process():

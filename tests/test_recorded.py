@@ -160,6 +160,13 @@ def test_a_record_that_ends():
         fp.train(run, ticks=23)
 
 
+@pytest.mark.parametrize("inside", [lambda p: fp.Pauses(p, 3), lambda p: fp.Stretched(p, 30)])
+def test_a_record_that_ends_is_not_hidden_in_another_process(inside):
+    inside(fp.Recorded(TABLE, rate=10))
+    with pytest.raises(ValueError, match=r"a record that ends cannot be .*after='repeat'"):
+        inside(fp.Recorded(TABLE, rate=10, after="end"))
+
+
 def test_a_record_that_alternates_will_do_for_two_terms():
     two = fp.estimators.two_term
     fp.schedule((fp.Recorded(TABLE, rate=2), two), phases=1)

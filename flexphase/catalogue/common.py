@@ -66,16 +66,16 @@ def negative_start(args: argparse.Namespace) -> str:
     return args.negative_start or ("data" if is_paired(args) else "carry")
 
 
-def make_run(args: argparse.Namespace, method: Any, source: Any) -> "Run":
+def make_run(args: argparse.Namespace, method: Any, source: Any, make: Any = None) -> "Run":
     """The run of a method on a source, with what the shared options say: rule and phases, learning
-    rate, optimiser, device, batch size, and how long a stimulus is held.
+    rate, optimiser (or `make`), device, batch size, and how long a stimulus is held.
     """
     import optax
 
     from ..core import Optimiser, Run
     from ..replicas import Batches, Replicas
 
-    plain = Optimiser(args.lr, getattr(optax, args.optimiser))
+    plain = Optimiser(args.lr, make or getattr(optax, args.optimiser))
     method, optimiser = devices.built(args.device, method, plain)
     if args.batch > 1:
         method, source = Replicas(method, args.batch), Batches(source, args.batch)

@@ -23,14 +23,13 @@ def options(group: Any) -> None:
         "--upper-rate",
         type=positive,
         default=0.3,
-        help="learning rate of the layers above the first one, in units of --lr (sgd only)",
+        help="learning rate of the layers above the first one, over that of the first (sgd only)",
     )
 
 
 def build(args: argparse.Namespace, data: Input) -> Task:
     """Targets are one-hot labels; the most active output of the free network is the answer."""
     from ..classification import Wrong
-    from ..core import Optimiser
     from ..data import Rows
     from ..methods import EquilibriumPropagation
     from ..methods.equilibrium_propagation import Accuracy
@@ -40,11 +39,9 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     sizes = (data.images.shape[1], *args.hidden, data.classes)
     method = EquilibriumPropagation(sizes, args.beta, centred=args.centred)
     metrics = errors(data, lambda images, labels: Wrong(Accuracy(method, images, labels)))
-    run = make_run(args, method, source)
-    if args.optimiser == "sgd":
-        rates = LayerRates((1.0, *[args.upper_rate] * len(args.hidden)))
-        run = run._replace(optimiser=Optimiser(args.lr, rates))
-    return Task(run, metrics)
+    rates = LayerRates((1.0, *[args.upper_rate] * len(args.hidden)))
+    make = rates if args.optimiser == "sgd" else None
+    return Task(make_run(args, method, source, make), metrics)
 
 
 METHOD = MethodEntry(

@@ -8,6 +8,7 @@ from jax import Array
 
 from ..checks import at_least_one, positive_length
 from ..core import Key, Phase, Process, declares, where
+from .process import endless
 
 
 class Pauses(eqx.Module):
@@ -24,7 +25,7 @@ class Pauses(eqx.Module):
     stimulus changes in every second pause, where nothing is learned of its jump.
     """
 
-    process: Process
+    process: Process = eqx.field(converter=lambda process: endless(process, "given pauses"))
     ticks: Array = eqx.field(converter=lambda T: positive_length(T, whole=True))
     rests = True
 

@@ -104,6 +104,15 @@ class Phases(eqx.Module):
         return Phase(sign, prob, length, ticks, ticks), memory
 
 
+def endless(process: Process, what: str) -> Process:
+    """The process, if it goes on for ever; nobody would notice the end of one inside another."""
+    if getattr(process, "ends", None) is not None:
+        raise ValueError(
+            f"a record that ends cannot be {what}; repeat it: Recorded(..., after='repeat')."
+        )
+    return process
+
+
 class Stretched(eqx.Module):
     """The phases of any process, made longer or shorter so that their mean length is tau.
 
@@ -115,7 +124,7 @@ class Stretched(eqx.Module):
         tau: the mean length, at least 1 tick.
     """
 
-    process: Process
+    process: Process = eqx.field(converter=lambda process: endless(process, "stretched"))
     tau: Array = eqx.field(converter=lambda tau: at_least_one(tau, "the mean length of a phase"))
 
     @property
