@@ -94,7 +94,7 @@ SIZES = {
     },
 }
 LANES = 16  # chains in which moments are measured
-LEARNED = "share of what is learned (best of the family: 1)"
+LEARNED = "share learned (best: 1)"
 
 
 def words(name: str, rule: str) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def gains(ends: dict[tuple[str, int], dict[str, np.ndarray]], rates: list[float]
         x = np.asarray(rates) * phases
         series.append(Series(name if last else "", x, np.median(gain, 1), **how))
     words = "eta x phases"
-    label = "gain by averaging (nats, median over seeds)"
+    label = "gain (nats, median of seeds)"
     return Panel("What averaging gains, for every length of training", words, label, series, True)
 
 
