@@ -162,9 +162,12 @@ def _silent(_: Any) -> None:
     """What a finaliser says is not for the user."""
 
 
-def sealed(raw: bytes) -> bytes:
-    """With the SHA-256 behind the end, where HDF5 does not read."""
-    return raw + seal_of(raw)
+def seal(path: Path) -> None:
+    """Add the SHA-256 of a file behind its end, where HDF5 does not read; wait for the disk."""
+    with open(path, "rb+") as file:
+        file.write(seal_of(file.read()))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def seal_of(raw: bytes) -> bytes:

@@ -230,9 +230,11 @@ class Record:
 
     def save(self, path: str | Path) -> Path:
         """Write netCDF, whole or not at all, with a checksum behind what netCDF readers read."""
-        # made in memory: HDF5 ends the process where a disk is full
-        whole: Any = self.dataset.to_netcdf(engine="h5netcdf")
-        return files.write(Path(path), files.sealed(bytes(whole)))
+        path = Path(path)
+        with files.replacing(path) as part:
+            self.dataset.to_netcdf(part, engine="h5netcdf")
+            files.seal(part)
+        return path
 
     @staticmethod
     def load(path: str | Path) -> "Record":
