@@ -230,11 +230,7 @@ class Record:
 
     def save(self, path: str | Path) -> Path:
         """Write netCDF, whole or not at all, with a checksum behind what netCDF readers read."""
-        path = Path(path)
-        with files.replacing(path) as part:
-            self.dataset.to_netcdf(part, engine="h5netcdf")
-            files.seal(part)
-        return path
+        return files.write(Path(path), files.sealed(files.netcdf_bytes(self.dataset)))
 
     @staticmethod
     def load(path: str | Path) -> "Record":
