@@ -78,7 +78,7 @@ class Target:
         if line:
             return json.loads(line)
         code = self.process.wait()
-        return {"code": "hangs" if code == 77 else f"crash {code}", "err": "", "written": []}
+        return {"code": "hangs" if code == 1 else f"crash {code}", "err": "", "written": []}
 
 
 def seeds_in(folder: Path) -> dict[str, bytes]:
