@@ -146,6 +146,7 @@ ESTIMATORS = {
     "always_on": estimators.always_on,
     "baseline": Baseline(0.1),
     "differential": estimators.differential,
+    "phase_change": estimators.phase_change,
     "at first sight": Weighted(at_first_sight),
 }
 TICKS = 24
@@ -222,6 +223,7 @@ def examine(estimator, before, after, held, ticks, phases, updates, phase):
         "isd": last,
         "always_on": np.ones_like(last),
         "baseline": last,
+        "phase_change": last,
         "differential": np.arange(TICKS) > 0,  # there is no change yet at the first tick
         "at first sight": first,
     }[estimator]
