@@ -31,7 +31,10 @@ def flat(tree):
 def rest(method, params, sign, z=None, ticks=400):
     """The state after a long phase."""
     z = method.init(jax.random.key(0))[1] if z is None else z
-    step = lambda _, z: method.step(jax.random.key(0), params, z, (X, TARGET), sign)  # noqa: E731
+
+    def step(_, z):
+        return method.step(jax.random.key(0), params, z, (X, TARGET), sign)
+
     return jax.jit(lambda z: jax.lax.fori_loop(0, ticks, step, z))(z)
 
 

@@ -55,7 +55,10 @@ def solved(k, held, values):
 
 def settle(method, params, ticks=600):
     z = method.init(jax.random.key(0))[1]
-    step = lambda _, z: method.step(jax.random.key(0), params, z, (VOLTS, TARGET), 1.0)  # noqa: E731
+
+    def step(_, z):
+        return method.step(jax.random.key(0), params, z, (VOLTS, TARGET), 1.0)
+
     return jax.jit(lambda z: jax.lax.fori_loop(0, ticks, step, z))(z)
 
 
@@ -172,17 +175,22 @@ def test_a_sweep_rests_where_scipy_finds_the_least_power():
     bounds += [(None, None)] * 2
     with jax.enable_x64(True):
 
+        @jax.jit
+        @jax.value_and_grad
         def F(flat, nudge):
             v = tuple(jnp.split(flat, [6, 10]))
             return (
                 deep_power(params, v, method.sources(x)) + nudge / 2 * ((v[-1] - target) ** 2).sum()
             )
 
+        def value_and_slope(flat, nudge):
+            return tuple(map(np.asarray, F(jnp.asarray(flat), nudge)))
+
         for sign in (1.0, 0.0, -1.0):
-            value = jax.jit(jax.value_and_grad(lambda flat: F(flat, 0.3 * sign)))  # noqa: B023
             found = optimize.minimize(
-                lambda flat: tuple(map(np.asarray, value(jnp.asarray(flat)))),  # noqa: B023
+                value_and_slope,
                 np.zeros(12),
+                (0.3 * sign,),
                 jac=True,
                 bounds=bounds,
                 method="L-BFGS-B",
@@ -220,7 +228,9 @@ def test_two_nudges_approach_the_gradient_of_the_loss():
         )
 
         def settled(method, params, sign):
-            step = lambda v, _: (method.step(None, params, v, (x, target), sign), None)  # noqa: E731
+            def step(v, _):
+                return method.step(None, params, v, (x, target), sign), None
+
             return jax.lax.scan(step, method.rest(), None, 300)[0]
 
         def loss(params):

@@ -426,14 +426,19 @@ def test_everything_works_from_the_keyboard(browser, html):
     from selenium.webdriver.common.keys import Keys
 
     shown = opened(browser, html, prefers_reduced_motion="reduce")
-    press = lambda *keys: shown.switch_to.active_element.send_keys(*keys)  # noqa: E731
-    focus = lambda: shown.execute_script("return document.activeElement.id")  # noqa: E731
+
+    def press(*keys):
+        shown.switch_to.active_element.send_keys(*keys)
+
+    def focus():
+        return shown.execute_script("return document.activeElement.id")
+
     wait_for(lambda: text_of(shown, ".b .now-nll") != "")
     assert text_of(shown, "#run") == "Run"  # nothing moves by itself for those who asked for calm
     assert ticks_of(shown) == 0
     order = []
     for _ in range(20):
-        shown.switch_to.active_element.send_keys(Keys.TAB)
+        press(Keys.TAB)
         order.append(focus())
     assert order[1:6] == ["run", "step", "again", "speed", "story"]
     assert {"A-rule", "A-selection", "A-duration", "A-tau", "A-eta"} - set(order) == {"A-selection"}

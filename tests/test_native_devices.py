@@ -92,8 +92,12 @@ def test_bits_depend_on_nothing_else(kind, device, regime):
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def unit_noise(keys, ticks, units):
     """The uniform numbers of `step` at ticks 0, 1, ...: (ticks, lanes, units)."""
-    at = lambda t: jax.vmap(lambda k: jax.random.uniform(jax.random.fold_in(k, t), (units,)))(keys)  # noqa: E731
-    return jax.vmap(at)(jnp.arange(ticks))
+
+    def at(tick, key):
+        return jax.random.uniform(jax.random.fold_in(key, tick), (units,))
+
+    of_lanes = jax.vmap(at, in_axes=(None, 0))
+    return jax.vmap(of_lanes, in_axes=(0, None))(jnp.arange(ticks), keys)
 
 
 def write_noise(keys, params, updates):

@@ -154,10 +154,9 @@ def test_nll_is_the_enumerated_one():
         every = np.asarray(states(visible), float)
         for lane, ours in enumerate(kernels.rbm_nll(*params, data, 2)):
             W, a, c = (np.asarray(p[lane], float) for p in params)
-            F = lambda v: -v @ a - np.logaddexp(0, c + v @ W).sum(1)  # noqa: B023, E731
-            assert ours == pytest.approx(
-                F(data).sum() + len(data) * logsumexp(-F(every)), rel=1e-12
-            )
+            F_data, F_every = (-v @ a - np.logaddexp(0, c + v @ W).sum(1) for v in (data, every))
+            expected = F_data.sum() + len(data) * logsumexp(-F_every)
+            assert ours == pytest.approx(expected, rel=1e-12)
 
 
 def test_nll_metric_of_all_lanes_is_that_of_each():

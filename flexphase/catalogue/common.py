@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..core import Run
+    from ..methods.binary import NegativeStart
 
 OPTIMISERS = ("sgd", "adam")  # functions of optax
 STARTS = ("carry", "data", "persistent", "random")
@@ -62,7 +63,7 @@ def is_paired(args: argparse.Namespace) -> bool:
     return RULES[args.rule].update == "pair"
 
 
-def negative_start(args: argparse.Namespace) -> str:
+def negative_start(args: argparse.Namespace) -> "NegativeStart":
     return args.negative_start or ("data" if is_paired(args) else "carry")
 
 

@@ -34,7 +34,10 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     run = make_run(args, method, Rows(((data.images - mean) / sd, targets)))
     process: Any = run.process
     run = run._replace(process=Phases(Clamped(), process.positive))
-    wrong = lambda x, labels: Wrong(Accuracy(method, (x - mean) / sd, labels))  # noqa: E731
+
+    def wrong(x: Any, labels: Any) -> Wrong:
+        return Wrong(Accuracy(method, (x - mean) / sd, labels))
+
     return Task(run, errors(data, wrong))
 
 

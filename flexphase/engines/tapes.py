@@ -67,9 +67,9 @@ def not_on_tape(estimator: Any) -> str | None:
             "engines know the weighted kind (Weighted) and two_term only."
         )
     for sign in (1.0, -1.0):
-        numbers: Any = (np.float32(sign), np.float32(0.3), np.float32(7), np.int32(7), np.int32(2))
-        phase = Phase(*numbers)
-        said = [estimator.weigh(phase._replace(left=np.int32(left))) for left in range(2, 7)]  # type: ignore[arg-type]
+        numbers: Any = (np.float32(sign), np.float32(0.3), np.float32(7), np.int32(7))
+        lefts: Any = np.arange(2, 7, dtype=np.int32)
+        said = [estimator.weigh(Phase(*numbers, left)) for left in lefts]
         if any(not np.array_equal(said[0], other) for other in said[1:]):
             return (
                 "the native engines need an estimator whose weight is the same at all ticks of a "

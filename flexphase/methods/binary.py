@@ -125,7 +125,10 @@ def _chains(method: Any, params: Any, keys: Key, x: Array, clamped: Array, steps
     def chain(key: Key, x: Array) -> Array:
         k_start, key = jax.random.split(key)
         z = init(k_start, method.visible, method.hidden, "random")[:2]
-        sweep = lambda t, z: method.gibbs(jax.random.fold_in(key, t), params, *z, x, clamped)  # noqa: E731
+
+        def sweep(t: Array, z: tuple[Array, Array]) -> tuple[Array, Array]:
+            return method.gibbs(jax.random.fold_in(key, t), params, *z, x, clamped)
+
         return jax.lax.fori_loop(0, steps, sweep, z)[0]
 
     return jax.vmap(chain)(keys, x)
