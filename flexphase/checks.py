@@ -39,6 +39,17 @@ def count(n: Any, what: str, least: int = 1) -> int:
     return int(n)
 
 
+def layer_sizes(sizes: tuple[int, ...]) -> None:
+    """The units of each layer, the input first."""
+    if len(sizes) < 2:
+        raise ValueError(
+            "sizes must name the input and at least one layer, such as (64, 32, 10), not "
+            f"{sizes!r}."
+        )
+    for size in sizes:
+        count(size, "a layer's size")
+
+
 def probability(b: Any, what: str = "b, the probability of a positive phase,") -> Array:
     array = _number(b, what)
     if array is not None and not np.all((array > 0) & (array.astype(np.float32) < 1)):
