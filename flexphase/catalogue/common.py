@@ -134,6 +134,20 @@ def errors(data: Input, error: Callable[[Any, Any], Any]) -> dict[str, Any]:
     return {"test_error": AtEnd(error(*every(SHOWN, *data.test)), error(*data.test))} | train
 
 
+def wrong_answers(
+    data: Input, method: Any, shown: Callable[[Any], Any] = lambda images: images
+) -> dict[str, Any]:
+    """The errors of a method whose most active output is its answer.
+
+    Args:
+        shown: from images to what the input layer is given.
+    """
+    from ..classification import Wrong
+    from ..methods import Accuracy
+
+    return errors(data, lambda x, labels: Wrong(Accuracy(method, shown(x), labels)))
+
+
 def gibbs(method: Any, key: Any, params: Any, rows: int, steps: int, x: Any, mask: Any) -> Any:
     """Samples of a binary machine; see `methods.binary.sample`."""
     from ..methods.binary import sample
