@@ -1,5 +1,6 @@
 """What a user gives is checked once, here, and answered with a sentence of advice."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -37,6 +38,12 @@ def count(n: Any, what: str, least: int = 1) -> int:
     if isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)) or n < least:
         raise ValueError(f"{what} must be a whole number, at least {least}, not {n!r}.")
     return int(n)
+
+
+def one_of(choice: Any, known: Iterable[str], what: str) -> None:
+    """A word from a list."""
+    if choice not in (names := tuple(known)):
+        raise ValueError(f"{what} must be one of {', '.join(names)}, not {choice!r}.")
 
 
 def layer_sizes(sizes: tuple[int, ...]) -> None:
