@@ -375,7 +375,7 @@ def wait_for(condition, seconds=60):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(
+on_every_screen = pytest.mark.parametrize(
     ("width", "scheme"),
     [
         (390, "dark"),
@@ -384,6 +384,9 @@ def wait_for(condition, seconds=60):
         pytest.param(1280, "dark", marks=pytest.mark.slow),
     ],
 )
+
+
+@on_every_screen
 def test_it_learns_without_an_error_and_fits_the_screen(browser, html, width, scheme):
     shown = opened(browser, html, width, prefers_color_scheme=scheme)
     wait_for(lambda: text_of(shown, ".b .now-nll") not in ("", "354.9"))
@@ -404,15 +407,7 @@ def test_it_learns_without_an_error_and_fits_the_screen(browser, html, width, sc
     assert min(painted) >= 2
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"),
-    [
-        (390, "dark"),
-        (1280, "light"),
-        pytest.param(390, "light", marks=pytest.mark.slow),
-        pytest.param(1280, "dark", marks=pytest.mark.slow),
-    ],
-)
+@on_every_screen
 def test_axe_finds_no_serious_violation(browser, html, width, scheme):
     shown = opened(
         browser, html, width, prefers_color_scheme=scheme, prefers_reduced_motion="reduce"
