@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import optax
 import pytest
+from on_native import assert_same_bits, quiet, walk
 from scipy.special import logsumexp
 from scipy.stats import chisquare
 
@@ -23,10 +24,6 @@ from flexphase.methods.rbm import Params
 
 pytestmark = pytest.mark.skipif(bool(kernels.MISSING), reason="built without a compiler")
 DATA = np.random.default_rng(0).integers(0, 2, (6, 5))
-
-
-def quiet(n):
-    pass
 
 
 @functools.cache
@@ -49,19 +46,7 @@ def experiment(kind="small-persistent", seeds=20, tau=6.0, eta=0.05):
 
 @functools.cache
 def walked(kind, pieces=(300,), threads=1, isa="", seeds=20):
-    every = experiment(kind, seeds)
-    engine = boltzmann.BoltzmannEngine(threads, isa)
-    state = engine.start(every)
-    for ticks in pieces:
-        state = engine.advance(every, state, ticks, quiet)
-    return state
-
-
-def assert_same_bits(a, b):
-    for x, y in zip(
-        jax.tree.leaves(a._replace(key=())), jax.tree.leaves(b._replace(key=())), strict=True
-    ):
-        np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+    return walk(experiment(kind, seeds), pieces, threads, isa)._replace(key=())
 
 
 @pytest.mark.parametrize(
