@@ -62,7 +62,9 @@ class Parser(argparse.ArgumentParser):
             near = did_you_mean(str(value), map(str, action.choices or ()))
             raise argparse.ArgumentError(action, error.message + near) from None
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(  # type: ignore[override]
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
         """As argparse has it, except that the parser whose options these are refuses the unknown
         ones: it knows the nearest.
         """

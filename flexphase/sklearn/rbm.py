@@ -84,7 +84,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.rule = rule
         self.b = b
         self.length = length
-        self.negative_start = negative_start
+        self.negative_start: NegativeStart = negative_start
         self.average = average
         self.likelihood = likelihood
         self.verbose = verbose
