@@ -42,6 +42,11 @@ class Ladder(NamedTuple):
     values: dict[int, dict[int, np.ndarray]]
 
     @property
+    def seeds(self) -> int:
+        """Networks for each rate."""
+        return len(next(iter(next(iter(self.values.values())).values())))
+
+    @property
     def work(self) -> float:
         """Networks that could have been trained to the end instead."""
         rungs = (item for rates in self.values.values() for item in rates.items())
@@ -110,10 +115,11 @@ def extrapolate(seen: dict[tuple[int, int], float]) -> dict[int, float]:
     weights = np.array([1 / (1 + (seen[place] - floor) / scale) for place in places])
     rows = np.stack([row(k, k + h) for k, h in places])
     values = np.array([seen[place] - floor for place in places])
-    timid = 1e-2 * np.eye(rows.shape[1])[2 + far - near :]  # a rise of N must be seen to be there
+    # a weak pull of the rises of N to 0: without data on a rise there is none
+    pull = 1e-2 * np.eye(rows.shape[1])[2 + far - near :]
     x, _ = nnls(
-        np.concatenate([weights[:, None] * rows, timid]),
-        np.concatenate([weights * values, np.zeros(len(timid))]),
+        np.concatenate([weights[:, None] * rows, pull]),
+        np.concatenate([weights * values, np.zeros(len(pull))]),
     )
     recent = x[2 : 2 + far - near][-2:]
     gain = float(recent.mean()) if len(recent) else 0.0
