@@ -36,6 +36,7 @@ def add(subparsers: Any) -> None:
 
 
 def measuring(p: argparse.ArgumentParser, **given: Any) -> None:
+    """The options of `plan` itself; `given` are new defaults for them."""
     group = p.add_argument_group("measuring")
     group.add_argument(
         "--bias", type=positive, default=0.1, help="share of an update that its bias may have"
@@ -153,12 +154,12 @@ def for_record(kept: Kept, options: argparse.Namespace) -> Any:
 
 def as_json(advice: Any) -> dict[str, Any]:
     """The advice as data; moments and autocorrelation where they are known."""
-    told = {name: getattr(advice, name) for name in ("b", "tau", "eta", "reasons", "expected")}
+    found = {name: getattr(advice, name) for name in ("b", "tau", "eta", "reasons", "expected")}
     if advice.moments is not None:
         m = advice.moments
-        told["moments"] = dict(zip(m._fields[:6], m[:6], strict=True))
-        told["autocorrelation"] = [
+        found["moments"] = dict(zip(m._fields[:6], m[:6], strict=True))
+        found["autocorrelation"] = [
             advice.memory.positive.autocorrelation,
             advice.memory.negative.autocorrelation,
         ]
-    return told
+    return found
