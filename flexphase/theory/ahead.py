@@ -1,8 +1,7 @@
 """Advice for a run as a whole: what it reaches, not what holds at one checkpoint.
 
-At the start everything mixes at once and any advice that is measured there holds there only. So
-short runs come first (`ladder`), and the moments and the mixing are those of the machines that
-they trained.
+An untrained network mixes at once, so that advice measured there holds there only. Therefore short
+runs come first (`ladder`); moments and mixing are those of a machine that half the run has trained.
 """
 
 from collections.abc import Callable
@@ -50,7 +49,7 @@ def plan_run(
         seeds: networks for each short run; more where they do not agree.
         lanes: chains for the moments.
         seed: of everything; the planned run should have others.
-        say: is given a line at every step.
+        say: called with a line of text at every step.
 
     Example: `plan_run(run, NLL(data), ticks=2_000_000, average=0.5)`
     """

@@ -103,8 +103,8 @@ def extrapolate(seen: dict[tuple[int, int], float]) -> dict[int, float]:
     scale = float(np.median(list(seen.values()))) - floor or 1.0
 
     def row(k: int, s: int) -> np.ndarray:
-        """Of B(s) + N(k), in: the end of B (above or below 0), what B still loses from s on, what N
-        has won up to k.
+        """B(s) + N(k) as a sum of unknowns that are not negative: the end of B (as the difference
+        of two), what B still falls from s on, and what N has risen up to k.
         """
         falls = [float(s <= at) for at in range(near, far)]
         rises = [float(at <= k) for at in rates[1:]]
@@ -149,7 +149,7 @@ def climb(
         ticks: the length of the run that is planned.
         average: the fraction from which slow weights are averaged where they will be read.
         seeds: networks for each rate.
-        say: is given a line at every rung.
+        say: called with a line of text at every rung.
     """
     count(seeds, "seeds", 2)
     ladder, centre = Ladder(float(run.optimiser.eta), {}), 0
