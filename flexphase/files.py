@@ -189,8 +189,9 @@ def netcdf_bytes(dataset: "xr.Dataset") -> bytes:
     from xarray.backends import H5NetCDFStore
 
     whole = io.BytesIO()
+    no_lock: Any = False  # nobody else sees this file
     with h5netcdf.File(whole, "w") as file:
-        dataset.dump_to_store(H5NetCDFStore(file, lock=False))  # nobody else sees this file
+        dataset.dump_to_store(H5NetCDFStore(file, lock=no_lock))
     return whole.getvalue()
 
 
