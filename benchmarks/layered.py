@@ -206,13 +206,13 @@ def main():
         "native, always on": Ours(native, data, 0.002, estimator=always_on),
         "JAX engine": Ours(JaxEngine(), data, 0.1),
         "C++ loop": Cpp(data, 0.1),
-        "native, batch 20": Ours(native, data, 0.5, 20),
+        "native, batch 20": Ours(native, data, 0.1, 20),
     }
     before = {name: 20 if name == "JAX engine" else one for name in contestants}
     before["native, batch 20"] = many
     timed = {"JAX engine": 4, "native, batch 20": 100}
     if find_spec("torch"):
-        contestants |= {"PyTorch": Torch(data, 0.1, 1), "PyTorch, batch 20": Torch(data, 0.5, 20)}
+        contestants |= {"PyTorch": Torch(data, 0.1, 1), "PyTorch, batch 20": Torch(data, 0.1, 20)}
         before |= {"PyTorch": one, "PyTorch, batch 20": many}
         timed |= {"PyTorch": 50, "PyTorch, batch 20": 50}
     else:
