@@ -54,6 +54,8 @@ STUDIES = {
             "bits, range, noise and asymmetry of devices that each rule survives",
             ("hardware", "hardware_mnist", "hardware_ep"),
         ),
+        Experiment("b", "the effect of b, with power to decide", ("b", "b_own", "b_few")),
+        Experiment("b-mnist", "the effect of b on labelled MNIST", ("b_mnist",)),
     )
 }
 
