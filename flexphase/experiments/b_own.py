@@ -6,19 +6,15 @@ An RBM on Bars and Stripes, last iterate and slow weights, two starts of the neg
 from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from scipy import stats
 
-from ..methods.rbm import Params
-from ..record import Record
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, learning_rates, matching
 from .b import READ, variance
-from .bas import BUILD, METRICS, OPTIMUM, UNTRAINED
+from .bas import BUILD, METRICS, OPTIMUM, UNTRAINED, machine
 from .bas import LABEL as NLL
 from .claims import Seeds, decide, is_worse, leans, matters_less, mean_sd, p_value, robust, tested
 from .fig3 import AXIS, LENGTH
@@ -88,7 +84,7 @@ def trace_at_best(
     """Tr cov of what a phase of AoL adds, at the machine of the first seed at its best eta."""
     runs = matching(dataset, name="aol", start="carry", b=b).sortby("eta")
     one = runs.isel(cell=int(values[b].mean(1).argmin()), seed=0)
-    return variance(size, "aol", b, Params(**jax.tree.map(jnp.asarray, Record(one).params)))
+    return variance(size, "aol", b, machine(one))
 
 
 def at_presentations(size: dict[str, Any], dataset: xr.Dataset) -> dict[float, np.ndarray]:

@@ -5,19 +5,16 @@ In A the start of the negative phase is a factor of its own.
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from ..methods.rbm import Params
-from ..record import Record
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series, points
 from ..sweep import Sweep, cells, matching
 from ..theory.moments import moments
 from ..theory.variance import Moments, best_b, given, trace_isd, trace_two_term
-from .bas import BUILD, METRICS, UNTRAINED, build
+from .bas import BUILD, METRICS, UNTRAINED, build, machine
 from .claims import best_is, leans, mean_sd, robust
 
 TITLE = "The probability b of a positive phase: performance (A) and variance of the estimator (B)"
@@ -146,7 +143,7 @@ def analytic() -> Panel:
 def trained(dataset: xr.Dataset, name: str, b: float = 0.5, seed: int = 0) -> Params:
     """The trained parameters of a rule, one seed."""
     one = matching(dataset, name=name, start="carry", b=b).isel(cell=0, seed=seed)
-    return Params(**jax.tree.map(jnp.asarray, Record(one).params))
+    return machine(one)
 
 
 def measured(size: dict[str, Any], dataset: xr.Dataset) -> Panel:
