@@ -124,16 +124,21 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
 
 
 def variance(size: dict[str, Any], dataset: xr.Dataset, name: str, rule: str) -> float:
-    """Tr cov of what a tick adds to the parameters, over eta^2, at the slow weights of the rule.
-
-    Lanes with other random numbers begin there and take tiny steps; where they end varies by
-    eta^2 ticks Tr cov. It holds for every estimator, whatever it remembers.
-    """
+    """Tr cov of what a tick adds, at the slow weights of the rule at its best rate."""
     ticks = size["window"] * SETTINGS[name].on
-    run = build(name, rule, TINY)._replace(optimiser=Optimiser(TINY))
-    record = train(run, ticks=ticks, seeds=32, params=family.trained(dataset, name, rule))
-    ends = [np.reshape(leaf, (32, -1)).astype(float) for leaf in record.params.values()]
-    return float(np.concatenate(ends, 1).var(0, ddof=1).sum()) / (TINY**2 * ticks)
+    return scatter(build(name, rule, TINY), family.trained(dataset, name, rule), ticks)
+
+
+def scatter(run: Run, params: Any, ticks: int, lanes: int = 32) -> float:
+    """Tr cov of what a tick adds to the parameters, over eta^2, whatever the estimator remembers.
+
+    Lanes with their own random numbers begin at `params` and take tiny steps of plain descent;
+    where they end varies by eta^2 ticks Tr cov.
+    """
+    tiny = run._replace(optimiser=Optimiser(TINY))
+    ends = train(tiny, ticks=ticks, seeds=lanes, params=params, records=1).params.values()
+    flat = np.concatenate([np.reshape(leaf, (lanes, -1)).astype(float) for leaf in ends], 1)
+    return float(flat.var(0, ddof=1).sum()) / (TINY**2 * ticks)
 
 
 def shares_lost(name: str, scores: Scores, start: float, averaged: bool) -> np.ndarray:
