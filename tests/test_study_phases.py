@@ -29,27 +29,27 @@ def test_every_process_of_the_study_of_phases_is_compiled_and_balanced():
     engines = {"rbm": BoltzmannEngine, "forward-forward": ForwardForwardEngine}
     engines |= {"equilibrium": LayeredEngine}
     for method, learner in study.LEARNERS.items():
-        for name in study.names_of(method, study.SIZES["full"]):
-            run = study.build(method, name, 0.01)
+        for name, number in study.processes_of(method):
+            run = study.build(method, name, number, 0.01)
             assert float(run.process.mean_length) == pytest.approx(learner.T, rel=0.03)
             assert float(run.process.b) == pytest.approx(0.5)
             assert MISSING or engines[method](1).refuses(run) is None
 
 
 @pytest.mark.parametrize(
-    "name, run, spread, imbalance",
+    "name, number, run, spread, imbalance",
     [
-        ("alternating", 20, 0, 0),
-        ("blocks-4", 80, 0, 0),
-        ("bernoulli-fixed", 40, 0.5**0.5, 1 / 8),
-        ("markov-0.9", 200, 0.9**0.5, None),
+        ("alternating", 0.0, 20, 0, 0),
+        ("blocks", 4.0, 80, 0, 0),
+        ("bernoulli-fixed", 0.0, 40, 0.5**0.5, 1 / 8),
+        ("markov", 0.9, 200, 0.9**0.5, None),
     ],
 )
-def test_statistics_of_phases(name, run, spread, imbalance):
+def test_statistics_of_phases(name, number, run, spread, imbalance):
     """A run of signs that stay with probability s is geometric: mean 1 / (1 - s), sd over mean
     sqrt(s). 64 fair signs have an sd of 8. 8192 phases: 5 % are four standard errors or more.
     """
-    found = figure("phases").statistics(name, 20)
+    found = figure("phases").statistics(name, number, 20)
     assert found[0] == pytest.approx(run, rel=0.12)
     assert found[1] == pytest.approx(spread, rel=0.12, abs=1e-6)
     if imbalance is not None:
@@ -100,8 +100,9 @@ def test_locality_from_end_to_end(monkeypatch, tmp_path):
 
 def test_phases_from_end_to_end(monkeypatch, tmp_path):
     study = figure("phases")
-    names = ["alternating", "blocks-4", "markov-0.75", "bernoulli-fixed", "heavy", "recorded"]
-    monkeypatch.setitem(study.SIZES, "quick", {"share": 0.002, "seeds": 2, "names": names})
+    monkeypatch.setattr(study, "RANDOM", [("recorded", 0.0)])
+    monkeypatch.setattr(study, "FIXED", [("alternating", 0.0), ("blocks", 4.0), ("blocks", 9.0)])
+    monkeypatch.setitem(study.SIZES, "quick", {"share": 0.002, "seeds": 2})
     assert main(["study", "phases", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
     dataset = kept(tmp_path / "run" / "phases.nc")
     assert len(json.loads(dataset.attrs["claims"])) == 9

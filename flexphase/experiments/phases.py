@@ -14,7 +14,7 @@ import xarray as xr
 from ..core import Run
 from ..data import Held
 from ..estimators import always_on
-from ..phases import Bernoulli, Blocks, Fixed, LogNormal, Markov, Phases, Recorded, tape
+from ..phases import Bernoulli, Blocks, Fixed, LogNormal, Markov, Pairs, Phases, Recorded, tape
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, matching
@@ -46,13 +46,18 @@ LEARNERS = {
 }
 HELD = 8  # phases that a stimulus of equilibrium propagation is held
 SIZES = {
-    "quick": {"share": 0.2, "seeds": 4, "names": None},
-    "full": {"share": 1.0, "seeds": 16, "names": None},
+    "quick": {"share": 0.2, "seeds": 4},
+    "full": {"share": 1.0, "seeds": 16},
 }
-#: Processes of the study of processes, and more; those of FIXED have no random lengths.
-FIXED = ["alternating", "pairs-fixed", "bernoulli-fixed", "blocks-4", "blocks-16", "blocks-64"]
-FIXED += ["markov-0.25", "markov-0.75", "markov-0.9", "markov-0.97"]
-RANDOM = ["matched", "pairs", "homeostatic", "bernoulli", "heavy", "recorded"]
+#: Processes with phases of fixed length, and a number: phases of a sign in a row for blocks, the
+#: probability to stay for Markov chains.
+FIXED = [("alternating", 0.0), ("pairs-fixed", 0.0), ("bernoulli-fixed", 0.0)]
+FIXED += [("blocks", n) for n in (4.0, 16.0, 64.0)] + [
+    ("markov", s) for s in (0.25, 0.75, 0.9, 0.97)
+]
+RANDOM = [
+    (name, 0.0) for name in ("matched", "pairs", "homeostatic", "bernoulli", "heavy", "recorded")
+]
 STATISTICS = ["run", "spread", "imbalance"]
 WINDOW, DRAWN = 64, 8192  # phases
 
@@ -68,17 +73,17 @@ def recorded(T: int) -> Recorded:
     return Recorded(sign=np.tile([1.0, -1.0], 512), ticks=np.maximum(np.rint(T * ticks), 1))
 
 
-def process(name: str, T: int) -> Any:
+def process(name: str, number: float, T: int) -> Any:
     """The process of that name, with phases of mean length T and b = 1/2."""
-    kind, _, number = name.partition("-")
-    match kind:
-        case "pairs" | "bernoulli" if number:
-            selection = processes.process(kind).selection
-            return Phases(selection, Fixed(T))
+    match name:
+        case "pairs-fixed":
+            return Phases(Pairs(), Fixed(T))
+        case "bernoulli-fixed":
+            return Phases(Bernoulli(0.5), Fixed(T))
         case "blocks":
-            return Phases(Blocks(float(number), float(number)), Fixed(T))
+            return Phases(Blocks(number, number), Fixed(T))
         case "markov":
-            return Phases(Markov(float(number), float(number)), Fixed(T))
+            return Phases(Markov(number, number), Fixed(T))
         case "heavy":
             return Phases(Bernoulli(0.5), LogNormal(T, 2.0))
         case "recorded":
@@ -86,15 +91,14 @@ def process(name: str, T: int) -> Any:
     return processes.process(name).with_length(T)
 
 
-def names_of(method: str, size: dict[str, Any]) -> list[str]:
+def processes_of(method: str) -> list[tuple[str, float]]:
     """The processes of a method: a phase of one tick has no random length."""
-    names = FIXED if LEARNERS[method].T == 1 else FIXED + RANDOM
-    return [name for name in names if size["names"] is None or name in size["names"]]
+    return FIXED if LEARNERS[method].T == 1 else FIXED + RANDOM
 
 
-def build(method: str, name: str, eta: float) -> Run:
+def build(method: str, name: str, number: float, eta: float) -> Run:
     """The run of a cell: always on; a stimulus of equilibrium propagation is held."""
-    phases = process(name, LEARNERS[method].T)
+    phases = process(name, number, LEARNERS[method].T)
     if method == "rbm":
         run = bas.build("aol", LEARNERS[method].T, eta)
     else:
@@ -116,17 +120,23 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     made = {}
     for method, learner in LEARNERS.items():
         ticks = int(size["share"] * learner.phases) * learner.T
-        grid = cells(method=method, name=names_of(method, size), eta=learner.etas, ticks=ticks)
+        grid = [
+            cell
+            for name, number in processes_of(method)
+            for cell in cells(
+                method=method, name=name, number=number, eta=learner.etas, ticks=ticks
+            )
+        ]
         made[method] = Sweep(f"phases-{method}", BUILD, METRICS, grid, size["seeds"], **how)
     return made
 
 
-def statistics(name: str, T: int) -> list[float]:
+def statistics(name: str, number: float, T: int) -> list[float]:
     """Mean ticks that a sign lasts, their sd over that mean, and how far the time of both signs is
     out of balance: the sd of (time positive - time negative) in windows of 64 phases, over their
     mean length.
     """
-    drawn = tape(process(name, T), jax.random.key(0), DRAWN)
+    drawn = tape(process(name, number, T), jax.random.key(0), DRAWN)
     sign, ticks = np.asarray(drawn.sign, float), np.asarray(drawn.ticks, float)
     runs = np.add.reduceat(ticks, np.flatnonzero(np.diff(sign, prepend=0)))
     windows = (sign * ticks).reshape(-1, WINDOW).sum(1)
@@ -145,25 +155,28 @@ class Points(NamedTuple):
 READ = {"last iterate": "error", "slow weights": "averaged.error"}
 
 
-def points(size: dict[str, Any], data: dict[str, xr.Dataset], settle: dict[str, float]) -> Points:
+def points(data: dict[str, xr.Dataset], settle: dict[str, float]) -> Points:
     """Shares lost: 0 for the best process of a method, 1 for an untrained network."""
-    method, name, x = [], [], []
+    method, names, x = [], [], []
     values: dict[str, list[np.ndarray]] = {how: [] for how in READ}
     for m, learner in LEARNERS.items():
         start = learner.untrained or family.untrained(m)
         for how, metric in READ.items():
             own = np.array(
-                [matching(data[m], name=n)[metric].values[..., -1] for n in names_of(m, size)]
+                [
+                    matching(data[m], name=name, number=number)[metric].values[..., -1]
+                    for name, number in processes_of(m)
+                ]
             )
             own = np.minimum(np.nan_to_num(own, nan=np.inf), 2 * start)
             best = own.mean(-1).min()
             values[how] += list((own - best) / (start - best))
-        for n in names_of(m, size):
-            run, spread, imbalance = statistics(n, learner.T)
+        for name, number in processes_of(m):
+            run, spread, imbalance = statistics(name, number, learner.T)
             method.append(m)
-            name.append(n)
+            names.append(f"{name} {number:g}" if number else name)
             x.append([np.log2(run / settle[m]), spread, imbalance])
-    return Points(method, name, np.array(x), {how: np.array(v) for how, v in values.items()})
+    return Points(method, names, np.array(x), {how: np.array(v) for how, v in values.items()})
 
 
 def slopes(p: Points, lost: np.ndarray) -> np.ndarray:
@@ -184,7 +197,7 @@ def at_best(values: np.ndarray) -> np.ndarray:
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     """Share lost against each statistic, and the slopes of one regression for all."""
     settle = {m: learner.settles or forgets(data[m]) for m, learner in LEARNERS.items()}
-    p = points(size, data, settle)
+    p = points(data, settle)
     lost = {how: at_best(values) for how, values in p.values.items()}
     drawn = {
         how: np.array([slopes(p, some.mean(1)) for (some,) in resampled(each)])
@@ -199,8 +212,8 @@ def forgets(dataset: xr.Dataset) -> float:
     """Autocorrelation time of the negative term of a trained RBM, in ticks."""
     eta = LEARNERS["rbm"].etas[0]
     one = matching(dataset, name="alternating", eta=eta).isel(cell=0, seed=0)
-    run, params = build("rbm", "alternating", eta), bas.machine(one, averaged=True)
-    return mixing(run, params, -1.0, ticks=1024, lanes=32).autocorrelation
+    run, params = build("rbm", "alternating", 0.0, eta), bas.machine(one, averaged=True)
+    return mixing(run, params, -1.0, ticks=512, lanes=16).autocorrelation
 
 
 def claims(drawn: dict[str, np.ndarray]) -> list[Claim]:

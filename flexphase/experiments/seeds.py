@@ -14,7 +14,7 @@ from .claims import mean_sd, verdict
 RESAMPLES = 1000
 SURE = 0.8  # share of the resamples in which a claim has to be decided
 TRIED = [8, 16, 32, 64, 128, 256, 512, 1024, 2048]  # numbers of seeds of the power analysis
-DRAWS = 100  # resamples at each of them
+DRAWS = 50  # resamples at each of them
 
 
 def own_best(values: np.ndarray) -> np.ndarray:
@@ -61,15 +61,17 @@ def wants_larger(words: str, rates: list[float], a: np.ndarray, b: np.ndarray) -
 Errors = dict[Any, list[np.ndarray]]
 
 
-def seeds_needed(judge: Callable[[Errors], list[Claim]], errors: Errors) -> list[int | None]:
+def seeds_needed(
+    judge: Callable[[Errors], list[Claim]], errors: Errors, more: bool = False
+) -> list[int | None]:
     """For each claim the number of seeds with which it would be decided in 80 % of all studies, if
     the seeds that were seen are typical: they are drawn again, as many as that. None: more than
-    2048.
+    2048. With `more`, only numbers above that of the seeds that were seen are tried.
     """
     rng, seen = np.random.default_rng(0), min(len(e) for each in errors.values() for e in each)
     needed: dict[int, int] = {}
     claims = len(judge(errors))
-    for n in TRIED:
+    for n in (n for n in TRIED if n > seen or not more):
         decided = np.zeros(claims)
         for _ in range(DRAWS):
             some = rng.integers(0, seen, n)
@@ -88,7 +90,7 @@ def with_power(judge: Callable[[Errors], list[Claim]], errors: Errors) -> list[C
     if all(claim.verdict != "unclear" for claim in claims):
         return claims
     told = []
-    for claim, n in zip(claims, seeds_needed(judge, errors), strict=True):
+    for claim, n in zip(claims, seeds_needed(judge, errors, more=True), strict=True):
         if claim.verdict == "unclear":
             many = f"more than {TRIED[-1]}" if n is None else f"about {n}"
             claim = claim._replace(measured=f"{claim.measured}; {many} seeds would decide it")
