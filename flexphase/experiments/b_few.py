@@ -28,8 +28,8 @@ PLAIN = ("rbm", 16, 16)
 ETA = 0.01
 READ = ["slow weights", "stopped in time"]
 SIZES = {
-    "quick": {"phases": 10_000, "images": [8, 16], "subsets": 3, "seeds": 4},
-    "full": {"phases": 40_000, "images": [8, 16, 24], "subsets": 8, "seeds": 8},
+    "quick": {"phases": 10_000, "images": [16, 24], "subsets": 3, "seeds": 4},
+    "full": {"phases": 40_000, "images": [12, 16, 24], "subsets": 8, "seeds": 8},
 }
 
 
@@ -94,4 +94,4 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
             for (n, how), each in found.items()
         ),
     ]
-    return Findings([Panel("shown few images", AXIS, NLL, series)], claims, remarks)
+    return Findings([Panel("shown few images", AXIS, NLL, series)], claims, remarks, 1)

@@ -24,20 +24,19 @@ from .seeds import best_rate, own_best, wants_larger, with_power
 TITLE = "The probability b of a positive phase: every b at its own best eta"
 DATA = None
 PLAIN = ("rbm", 16, 16)
-LOW, HIGH = 0.0025, 0.04  # the line of learning rates
 LINES = {"AoL": ("aol", "carry"), "AoL, persistent": ("aol", "persistent"), "ISD": ("isd", "carry")}
 BS = [0.1, 0.3, 0.5, 0.7, 0.9]
 SIZES = {
-    "quick": {"bs": BS, "phases": 10_000, "rates": 3, "seeds": 12, "moments": 50},
-    "full": {"bs": BS, "phases": 40_000, "rates": 5, "seeds": 64, "moments": 100},
+    "quick": {"phases": 10_000, "rates": [0.01, 0.16, 3], "seeds": 12, "moments": 50},
+    "full": {"phases": 30_000, "rates": [0.0025, 0.04, 5], "seeds": 64, "moments": 100},
 }
 Values = dict[tuple[str, str], dict[float, np.ndarray]]  # (line, read) -> b -> (rates, seeds)
 
 
 def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     """Rules and starts x b x a line of etas, slow weights beside them."""
-    shared = {"length": LENGTH, "b": size["bs"], "ticks": LENGTH * size["phases"]}
-    rates = learning_rates(LOW, HIGH, size["rates"])
+    shared = {"length": LENGTH, "b": BS, "ticks": LENGTH * size["phases"]}
+    rates = learning_rates(*size["rates"])
     grid = [
         cell
         for name, start in LINES.values()
@@ -49,9 +48,9 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
 
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     """NLL and the best eta against b, the variance there, and NLL against images shown."""
-    rates, dataset = learning_rates(LOW, HIGH, size["rates"]), data["rates"]
+    rates, dataset = learning_rates(*size["rates"]), data["rates"]
     values = {
-        (label, how): {b: finals(dataset, label, b, averaged) for b in size["bs"]}
+        (label, how): {b: finals(dataset, label, b, averaged) for b in BS}
         for label in LINES
         for how, averaged in READ.items()
     }
@@ -89,9 +88,9 @@ def trace_at_best(
 
 def at_presentations(size: dict[str, Any], dataset: xr.Dataset) -> dict[float, np.ndarray]:
     """b: (rates, seeds), the NLL when as many images have been shown as the lowest b ever shows."""
-    images = min(size["bs"]) * size["phases"]
+    images = min(BS) * size["phases"]
     found = {}
-    for b in size["bs"]:
+    for b in BS:
         runs = matching(dataset, name="aol", start="carry", b=b).sortby("eta")
         nll = bounded(runs["nll"].values)
         seen = b * runs["phases"].values
@@ -169,8 +168,8 @@ def from_the_chain(carry: list[np.ndarray], persistent: list[np.ndarray]) -> Cla
 def own_panel(values: Values) -> Panel:
     series = [
         medians(
-            f"{label}, {how}",
-            BS,
+            label if how == "last iterate" else "",
+            np.array(BS) + 0.01 * list(LINES).index(label),
             [own_best(v) for v in by_b.values()],
             kind="points",
             colour=list(LINES).index(label),
@@ -178,14 +177,14 @@ def own_panel(values: Values) -> Panel:
         )
         for (label, how), by_b in values.items()
     ]
-    return Panel("every b at its own best eta", AXIS, NLL, series)
+    return Panel("own best eta (dashed: slow weights)", AXIS, NLL, series)
 
 
 def rate_panel(values: Values, rates: list[float]) -> Panel:
     series = [
         Series(
-            f"{label}, {how}",
-            np.array(BS),
+            label if how == "last iterate" else "",
+            np.array(BS) + 0.01 * list(LINES).index(label),
             np.array([best_rate(v, rates) for v in by_b.values()]),
             kind="points",
             colour=list(LINES).index(label),
@@ -193,7 +192,7 @@ def rate_panel(values: Values, rates: list[float]) -> Panel:
         )
         for (label, how), by_b in values.items()
     ]
-    return Panel("the best eta", AXIS, "eta", series, logy=True)
+    return Panel("the best eta (dashed: slow weights)", AXIS, "eta", series, logy=True)
 
 
 def presentations_panel(
@@ -201,7 +200,7 @@ def presentations_panel(
 ) -> Panel:
     """NLL against the images that were shown, at the eta that is best where the lowest b ends."""
     series = []
-    for i, b in enumerate(size["bs"]):
+    for i, b in enumerate(BS):
         runs = matching(dataset, name="aol", start="carry", b=b).sortby("eta")
         one = runs.isel(cell=int(shown[b].mean(1).argmin()))
         x = b * one["phases"].values.mean(0)
@@ -221,9 +220,10 @@ def remarks(
         )
         for (label, how), by_b in values.items()
     ]
+    low, high, number = size["rates"]
     return [
         f"RBM 16 x 16, no visible bias, T = {LENGTH}, {size['phases']} phases, {size['seeds']} "
-        f"seeds, {size['rates']} rates from {LOW} to {HIGH}. {OPTIMUM} is the optimum. Points are "
+        f"seeds, {number} rates from {low} to {high}. {OPTIMUM} is the optimum. Points are "
         "medians over seeds, bars the interquartile range over 1.349.",
         "Half of the seeds choose the eta of the other half: no eta is chosen by the numbers that "
         "are shown. Claims are about the last iterate where they do not say slow weights.",
