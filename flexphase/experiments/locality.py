@@ -43,7 +43,7 @@ TINY = 1e-4  # eta at which variance is measured: parameters hardly move
 PERMUTATIONS = 5000
 SIZES = {
     "quick": {
-        "methods": ["rbm", "forward-forward", "equilibrium", "helmholtz"],
+        "methods": ["rbm", "forward-forward", "equilibrium"],
         "share": 0.1,
         "seeds": 2,
         "rates": [0.1, 0.5],
