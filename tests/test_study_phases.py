@@ -2,6 +2,7 @@
 
 import json
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
@@ -88,18 +89,36 @@ def test_variance_by_tiny_steps_is_that_of_enumeration():
     assert found == pytest.approx(float(trace_isd(exact, 0.5)) / small.T, rel=0.08)
 
 
+def test_every_rule_of_locality_builds_for_every_method():
+    """They remember what they should: their memory, phases of the stated lengths, held pairs."""
+    study = figure("locality")
+    for name in study.SIZES["full"]["methods"]:
+        s = study.SETTINGS[name]
+        for rule in study.RULES:
+            run = study.build(name, rule, 0.01)
+            length = s.on if rule in ("aol", "pair") else s.T
+            assert float(run.process.mean_length) == length
+            memory = jax.eval_shape(
+                lambda r: r.estimator.init(r.method.init(jax.random.key(0))[0]), run
+            )
+            assert bool(jax.tree.leaves(memory)) == (rule in ("tick", "mean", "phase"))
+
+
 def test_locality_from_end_to_end(monkeypatch, tmp_path):
-    toy = {"methods": ["helmholtz"], "share": 0.001, "seeds": 2, "rates": [0.1, 1.0], "window": 5}
+    few = {rule: figure("locality").RULES[rule] for rule in ("isd", "aol", "phase")}
+    monkeypatch.setattr(figure("locality"), "RULES", few)
+    toy = {"methods": ["rbm"], "share": 0.01, "seeds": 2, "rates": [0.1, 1.0], "window": 5}
     monkeypatch.setitem(figure("locality").SIZES, "quick", toy)
     monkeypatch.setattr(figure("locality"), "PERMUTATIONS", 50)
     assert main(["study", "locality", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
     dataset = kept(tmp_path / "run" / "locality.nc")
     assert len(json.loads(dataset.attrs["claims"])) == 5
-    assert "a running" in (tmp_path / "run" / "report.html").read_text()
+    assert "a phase" in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_phases_from_end_to_end(monkeypatch, tmp_path):
     study = figure("phases")
+    monkeypatch.setattr(study, "LEARNERS", {"rbm": study.LEARNERS["rbm"]._replace(T=4)})
     monkeypatch.setattr(study, "RANDOM", [("recorded", 0.0)])
     monkeypatch.setattr(study, "FIXED", [("alternating", 0.0), ("blocks", 4.0), ("blocks", 9.0)])
     monkeypatch.setitem(study.SIZES, "quick", {"share": 0.002, "seeds": 2})

@@ -7,14 +7,14 @@ negative phases and the same mean length, each at its own best eta; one regressi
 from functools import cache
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import xarray as xr
 
 from ..core import Run
 from ..data import Held
 from ..estimators import always_on
-from ..phases import Bernoulli, Blocks, Fixed, LogNormal, Markov, Pairs, Phases, Recorded, tape
+from ..phases import Bernoulli, Blocks, Fixed, LogNormal, Markov, Pairs, Phases, Recorded
+from ..phases.statistics import drawn
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, matching
@@ -136,8 +136,7 @@ def statistics(name: str, number: float, T: int) -> list[float]:
     out of balance: the sd of (time positive - time negative) in windows of 64 phases, over their
     mean length.
     """
-    drawn = tape(process(name, number, T), jax.random.key(0), DRAWN)
-    sign, ticks = np.asarray(drawn.sign, float), np.asarray(drawn.ticks, float)
+    sign, ticks = drawn(process(name, number, T), DRAWN)
     runs = np.add.reduceat(ticks, np.flatnonzero(np.diff(sign, prepend=0)))
     windows = (sign * ticks).reshape(-1, WINDOW).sum(1)
     return [runs.mean(), runs.std() / runs.mean(), windows.std() / (WINDOW * ticks.mean())]
@@ -199,13 +198,13 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     settle = {m: learner.settles or forgets(data[m]) for m, learner in LEARNERS.items()}
     p = points(data, settle)
     lost = {how: at_best(values) for how, values in p.values.items()}
-    drawn = {
+    again = {
         how: np.array([slopes(p, some.mean(1)) for (some,) in resampled(each)])
         for how, each in lost.items()
     }
     labels = ["log2 (mean run / mixing time)", "sd of runs / mean", "imbalance of time"]
     panels = [against(p, lost["last iterate"], i, label) for i, label in enumerate(labels)]
-    return Findings([*panels, slopes_panel(p, lost, drawn)], claims(drawn), told(size, p, lost))
+    return Findings([*panels, slopes_panel(p, lost, again)], claims(again), told(size, p, lost))
 
 
 def forgets(dataset: xr.Dataset) -> float:
@@ -216,10 +215,10 @@ def forgets(dataset: xr.Dataset) -> float:
     return mixing(run, params, -1.0, ticks=512, lanes=16).autocorrelation
 
 
-def claims(drawn: dict[str, np.ndarray]) -> list[Claim]:
+def claims(again: dict[str, np.ndarray]) -> list[Claim]:
     """Written before the first run; each could come out otherwise."""
     found = []
-    for how, some in drawn.items():
+    for how, some in again.items():
         run, spread, imbalance = some.T
         middle = ", ".join(
             f"{word} {np.mean(v):.2g} ± {np.std(v):.1g}"
@@ -236,7 +235,7 @@ def claims(drawn: dict[str, np.ndarray]) -> list[Claim]:
                 np.abs(imbalance) > np.maximum(np.abs(run), np.abs(spread)),
             ),
         ]
-    last, slow = (np.abs(some).sum(1) for some in drawn.values())
+    last, slow = (np.abs(some).sum(1) for some in again.values())
     measured = f"sum of the sizes of the slopes {mean_sd(slow)}, last iterate {mean_sd(last)}; less"
     return [
         *found,
@@ -255,13 +254,13 @@ def against(p: Points, lost: np.ndarray, i: int, label: str) -> Panel:
     return Panel("last iterate, own best eta", label, "share lost (median)", series)
 
 
-def slopes_panel(p: Points, lost: dict[str, np.ndarray], drawn: dict[str, np.ndarray]) -> Panel:
+def slopes_panel(p: Points, lost: dict[str, np.ndarray], again: dict[str, np.ndarray]) -> Panel:
     series = [
         Series(
             how,
             np.arange(3) + 0.1 * (2 * i - 1),
             slopes(p, each.mean(1)),
-            drawn[how].std(0),
+            again[how].std(0),
             kind="dots",
             colour=i,
         )
