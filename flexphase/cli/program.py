@@ -26,8 +26,9 @@ def prepare(words: Sequence[str]) -> None:
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache entry")
     gc.set_threshold(200_000, 20, 100)  # imports and traces make many objects, and little garbage
     atexit.register(gc.freeze)  # nor has it to be collected at the end
-    if not any(word.startswith("--dask") for word in words):
-        # Where dask is installed, xarray imports it for every array: half a second.
+    if "xarray" not in sys.modules and not any(word.startswith("--dask") for word in words):
+        # Where dask is installed, xarray imports it for every array: half a second. An xarray that
+        # is there already has seen it, and would ask for it.
         sys.modules.setdefault("dask", None)  # type: ignore[arg-type]
 
 

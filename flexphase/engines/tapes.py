@@ -61,7 +61,7 @@ def not_on_tape(estimator: Any) -> str | None:
 
     Tried on phases of seven ticks: its weight must not change between the first and the last tick.
     """
-    if not isinstance(estimator, (Weighted, TwoTerm)):
+    if not isinstance(estimator, Weighted) and type(estimator) is not TwoTerm:
         return (
             f"the estimator {type(estimator).__name__} has a memory of its own, and the native "
             "engines know the weighted kind (Weighted) and two_term only."
