@@ -74,7 +74,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
         f"RBM 16 x 16, no visible bias, T = {LENGTH}, {size['phases']} phases, {size['seeds']} "
         f"seeds, eta {ETA}. {OPTIMUM} is the optimum. Points are medians over seeds, bars the "
         "interquartile range over 1.349. Power: seeds are drawn again, as many as would be needed.",
-        f"Variance: Tr cov of g / P(sign), mean over the machines of {size['machines']} seeds that "
+        f"Variance: Tr cov of g / P(sign), median over the machines of {size['machines']} seeds that "
         "were trained at each b; dashed: all b at one machine of b = 0.5.",
         *(
             f"{LABEL[name]}, {start}, {how}, mean ± sd (median) at each b: "
@@ -91,7 +91,9 @@ def variances(size: dict[str, Any], dataset: xr.Dataset, name: str) -> np.ndarra
     machines = range(size["machines"])
     return np.array(
         [
-            np.mean([variance(size, name, b, trained(dataset, name, b, seed)) for seed in machines])
+            np.median(
+                [variance(size, name, b, trained(dataset, name, b, seed)) for seed in machines]
+            )
             for b in size["bs"]
         ]
     )
