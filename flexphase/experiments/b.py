@@ -74,8 +74,8 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
         f"RBM 16 x 16, no visible bias, T = {LENGTH}, {size['phases']} phases, {size['seeds']} "
         f"seeds, eta {ETA}. {OPTIMUM} is the optimum. Points are medians over seeds, bars the "
         "interquartile range over 1.349. Power: seeds are drawn again, as many as would be needed.",
-        f"Variance: Tr cov of g / P(sign), median over the machines of {size['machines']} seeds that "
-        "were trained at each b; dashed: all b at one machine of b = 0.5.",
+        f"Variance: Tr cov of g / P(sign), median over the machines of {size['machines']} seeds "
+        "that were trained at each b; dashed: all b at one machine of b = 0.5.",
         *(
             f"{LABEL[name]}, {start}, {how}, mean ± sd (median) at each b: "
             f"{in_words(dict(zip(bs, each, strict=True)))}."
