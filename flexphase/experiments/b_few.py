@@ -89,7 +89,8 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     remarks = [
         f"Always-on learning, T = {LENGTH}, eta {ETA}, {size['phases']} phases, {size['subsets']} "
         f"subsets of the images, the mean of {size['seeds']} seeds with each; NLL of all 32 "
-        "rows. Stopped in time: the least NLL of 20 moments of training, because images are learned by heart.",
+        "rows. Stopped in time: the least NLL of 20 moments of training, because images are "
+        "learned by heart.",
         *(
             f"{n} of 32 images, {how}, mean ± sd (median): "
             f"{in_words(dict(zip(BS, each, strict=True)))}."
