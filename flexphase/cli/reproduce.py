@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> None:
     from ..experiments.reproduce import reproduce  # slow, so a wrong address is refused before
 
     try:
-        print(reproduce(args.figure, size, out, args.resume, executor, command))
+        word = "studies" if (args.command, args.figure) == ("study", "all") else args.figure
+        print(reproduce(word, size, out, args.resume, executor, command))
     finally:
         executor.close()

@@ -54,6 +54,10 @@ STUDIES = {
             "bits, range, noise and asymmetry of devices that each rule survives",
             ("hardware", "hardware_mnist", "hardware_ep"),
         ),
+        Experiment("b", "the effect of b, with power to decide", ("b", "b_own", "b_few")),
+        Experiment("phases", "which statistics of the phases matter?", ("phases",)),
+        Experiment("locality", "what is it worth to remember?", ("locality",)),
+        Experiment("b-mnist", "the effect of b on labelled MNIST", ("b_mnist",)),
     )
 }
 
@@ -66,10 +70,11 @@ def figure(module: str) -> ModuleType:
 def figures_in(word: str) -> list[str]:
     """The files that a word of the command line stands for: `fig2` -> fig2_bas, fig2_mnist.
 
-    `all` stands for all figures of the paper, without the studies.
+    `all` stands for all figures of the paper, `studies` for all studies.
     """
-    if word == "all":
-        return [module for experiment in FIGURES.values() for module in experiment.modules]
+    if word in ("all", "studies"):
+        known = FIGURES if word == "all" else STUDIES
+        return [module for experiment in known.values() for module in experiment.modules]
     known = FIGURES | STUDIES
     if word not in known:
         raise ValueError(f"there is no figure {word!r}; choose from {', '.join(known)} or all.")

@@ -3,18 +3,17 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from scipy import stats
 
 from ..classification import class_samples
 from ..data.mnist import fetch_mnist
-from ..methods.rbm import Params
 from ..record import Record
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, curve, points
 from ..sweep import Sweep, cells
+from . import bas
 from .claims import best_is, decide, leans, mean_sd, p_value, robust
 from .judge import accuracy, shows_label
 from .mnist import HIDDEN, MACHINE, VISIBLE
@@ -151,7 +150,5 @@ def labels_shown(shares: list[float], learned: bool) -> Claim:
 
 def samples(machine: xr.Dataset, averaged: bool = False, seed: int = 0) -> np.ndarray:
     """Pictures given each label, (classes, each, pixels), of one seed's last or slow weights."""
-    record = Record(machine.isel(seed=seed))
-    kept = record.averaged_params if averaged else record.params
-    params = Params(**jax.tree.map(jnp.asarray, kept))
+    params = bas.machine(machine.isel(seed=seed), averaged)
     return np.asarray(class_samples(jax.random.key(0), params, each=EACH))

@@ -3,11 +3,17 @@
 from functools import cache
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import xarray as xr
+
 from ..core import Optimiser, Run
 from ..data import Rows, bars_and_stripes
 from ..likelihood import NLL
 from ..methods import RBM
 from ..methods.binary import NegativeStart
+from ..methods.rbm import Params
+from ..record import Record
 from ..rules import Rule, aol, aol_random, cd, isd
 
 SIDE, HIDDEN = 4, 16
@@ -46,6 +52,13 @@ def build(
 def metrics(**_: Any) -> dict[str, Any]:
     """The exact NLL, whatever the cell."""
     return {"nll": NLL(bars_and_stripes(SIDE))}
+
+
+def machine(one: xr.Dataset, averaged: bool = False) -> Params:
+    """The parameters of one cell and seed of a record, last or slow weights."""
+    record = Record(one)
+    kept = record.averaged_params if averaged else record.params
+    return Params(**jax.tree.map(jnp.asarray, kept))
 
 
 @cache

@@ -231,3 +231,19 @@ def shrinks(words: str, wide: Sample, narrow: Sample, what: str) -> Claim:
     return Claim(
         words, f"{what}: {gaps}, p = {p:.2g}", decide(p), "paired t-test over seeds, one-sided"
     )
+
+
+def matters_less(words: str, what: str, before: Sequence[Sample], after: Sequence[Sample]) -> Claim:
+    """Do the settings differ less with slow weights? before[i] and after[i] hold the seeds of
+    setting i, last iterate and slow weights; `what` names the settings.
+    """
+    spread = [np.std(each, axis=0, ddof=1) for each in (before, after)]
+    p = p_value(stats.ttest_rel, *spread, alternative="greater")
+    ranges = [np.ptp([np.median(values) for values in each]) for each in (before, after)]
+    return Claim(
+        words,
+        f"best and worst median differ by {ranges[0]:.3g}, with slow weights by {ranges[1]:.3g}; "
+        f"p = {p:.2g}",
+        decide(p),
+        f"paired t-test over seeds, one-sided, of the sd over {what}",
+    )

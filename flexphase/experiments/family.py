@@ -176,11 +176,11 @@ def untrained(name: str) -> float:
     return float(np.mean(measure(metric, params)))
 
 
-def trained(dataset: xr.Dataset, name: str) -> Any:
-    """The slow weights of the two-term rule at its best rate, first seed."""
-    best = score(dataset, "two-term", averaged=True)
-    one = matching(dataset, rule="two-term", eta=best.eta).isel(cell=0, seed=0)
-    kept, method = Record(one).averaged_params, task(name, "two-term").run.method
+def trained(dataset: xr.Dataset, name: str, rule: str = "two-term") -> Any:
+    """The slow weights of a rule at its best rate, first seed."""
+    best = score(dataset, rule, averaged=True)
+    one = matching(dataset, rule=rule, eta=best.eta).isel(cell=0, seed=0)
+    kept, method = Record(one).averaged_params, task(name, "isd").run.method
     like = jax.eval_shape(lambda: method.init(jax.random.key(0))[0])
 
     def leaf(path: Any, shape: Any) -> Any:

@@ -5,19 +5,16 @@ In A the start of the negative phase is a factor of its own.
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from ..methods.rbm import Params
-from ..record import Record
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series, points
 from ..sweep import Sweep, cells, matching
 from ..theory.moments import moments
 from ..theory.variance import Moments, best_b, given, trace_isd, trace_two_term
-from .bas import BUILD, METRICS, UNTRAINED, build
+from .bas import BUILD, METRICS, UNTRAINED, build, machine
 from .claims import best_is, leans, mean_sd, robust
 
 TITLE = "The probability b of a positive phase: performance (A) and variance of the estimator (B)"
@@ -99,9 +96,12 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     return Findings(panels, claims, remarks)
 
 
-def by_b(dataset: xr.Dataset, name: str, start: str, eta: float) -> list[np.ndarray]:
+def by_b(
+    dataset: xr.Dataset, name: str, start: str, eta: float, averaged: bool = False
+) -> list[np.ndarray]:
     """Final NLL of the seeds at each b; that of an untrained machine where one diverged."""
-    final = matching(dataset, name=name, start=start, eta=eta).sortby("b")["nll"].values[:, :, -1]
+    metric = "averaged.nll" if averaged else "nll"
+    final = matching(dataset, name=name, start=start, eta=eta).sortby("b")[metric].values[:, :, -1]
     return [np.where(np.isfinite(row), row, UNTRAINED) for row in final]
 
 
@@ -140,10 +140,10 @@ def analytic() -> Panel:
     return Panel("B  analytic", AXIS, TRACE, series, logy=True)
 
 
-def trained(dataset: xr.Dataset, name: str) -> Params:
-    """The trained parameters of a rule at b = 0.5, first seed."""
-    one = matching(dataset, name=name, start="carry", b=0.5).isel(cell=0, seed=0)
-    return Params(**jax.tree.map(jnp.asarray, Record(one).params))
+def trained(dataset: xr.Dataset, name: str, b: float = 0.5, seed: int = 0) -> Params:
+    """The trained parameters of a rule, one seed."""
+    one = matching(dataset, name=name, start="carry", b=b).isel(cell=0, seed=seed)
+    return machine(one)
 
 
 def measured(size: dict[str, Any], dataset: xr.Dataset) -> Panel:

@@ -29,7 +29,8 @@ from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, matching
 from .bas import HIDDEN, LABEL, METRICS, OPTIMUM, SIDE, source
-from .claims import LEVEL, decide, mean_sd, p_value, verdict
+from .claims import LEVEL, decide, matters_less, mean_sd, p_value, verdict
+from .seeds import in_words
 
 TITLE = "Phase processes: an RBM on Bars and Stripes under always-on learning"
 DATA = None
@@ -127,10 +128,6 @@ def seeds_of(
     return run["averaged.nll" if averaged else "nll"].values[:, -1]
 
 
-def in_words(values: dict[str, np.ndarray]) -> str:
-    return "; ".join(f"{name} {mean_sd(v)} ({np.median(v):.4g})" for name, v in values.items())
-
-
 def medians(name: str, x: Any, values: list[np.ndarray], **style: Any) -> Series:
     """Median over seeds and a robust spread: the interquartile range over 1.349, which is the
     standard deviation where the law is normal. One seed that is stuck does not hide the others.
@@ -199,16 +196,6 @@ def about_slow(last: dict[str, np.ndarray], slow: dict[str, np.ndarray]) -> list
         decide(p),
         "paired t-test over seeds, one-sided, of the mean over processes",
     )
-    before, after = (np.ptp([np.median(v) for v in values.values()]) for values in (last, slow))
-    spread_last, spread_slow = (
-        np.std([values[name] for name in PROCESSES], axis=0, ddof=1) for values in (last, slow)
-    )
-    p = p_value(stats.ttest_rel, spread_last, spread_slow, alternative="greater")
-    alike = Claim(
-        "With slow weights the order of phases matters less.",
-        f"best and worst median differ by {before:.3g} nats, with slow weights by {after:.3g}; "
-        f"p = {p:.2g}",
-        decide(p),
-        "paired t-test over seeds, one-sided, of the sd over processes",
-    )
-    return [better, alike]
+    ends = [[values[name] for name in PROCESSES] for values in (last, slow)]
+    words = "With slow weights the order of phases matters less."
+    return [better, matters_less(words, "processes", *ends)]

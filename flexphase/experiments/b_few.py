@@ -1,0 +1,100 @@
+"""Few images: does a learner with few positive phases (low b) need fewer data?
+
+An RBM is shown some of the 32 rows of Bars and Stripes; its NLL is that of all of them.
+"""
+
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ..core import Run
+from ..data import Rows, bars_and_stripes
+from ..report.findings import Findings
+from ..report.panels import Panel
+from ..sweep import Sweep, cells, matching
+from . import bas
+from .b_own import BS, bounded, lean
+from .bas import LABEL as NLL
+from .bas import METRICS, SIDE
+from .fig3 import AXIS, LENGTH
+from .processes import medians
+from .seeds import in_words, with_power
+
+TITLE = "The probability b of a positive phase: few images"
+DATA = None
+PLAIN = ("rbm", 16, 16)
+ETA = 0.01
+READ = ["slow weights", "stopped in time"]
+SIZES = {
+    "quick": {"phases": 10_000, "images": [16, 24], "subsets": 4, "seeds": 3},
+    "full": {"phases": 40_000, "images": [12, 16, 24], "subsets": 16, "seeds": 4},
+}
+
+
+@cache
+def some_rows(images: int, subset: int) -> Rows:
+    """`images` of the 32 rows, without replacement; one object for all cells of a subset."""
+    rows = bars_and_stripes(SIDE)
+    return Rows(rows[np.random.default_rng(subset).permutation(len(rows))[:images]])
+
+
+def build_few(images: int, subset: int, **cell: Any) -> Run:
+    """The run of a cell that is shown few of the images; the metric knows all of them."""
+    return bas.build(**cell)._replace(source=some_rows(images, subset))
+
+
+def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
+    """Always-on learning at every b, on subsets of the images."""
+    shared = {"images": size["images"], "subset": list(range(size["subsets"]))}
+    shared |= {"length": LENGTH, "ticks": LENGTH * size["phases"]}
+    grid = cells(name="aol", eta=ETA, b=BS, **shared)
+    how: dict[str, Any] = {"records": 20, "average": 0.5, "lanes": 40}
+    return {"few": Sweep("b-few", f"{__name__}:build_few", METRICS, grid, size["seeds"], **how)}
+
+
+def nll(dataset: xr.Dataset, images: int, how: str) -> list[np.ndarray]:
+    """NLL of all 32 rows at each b, a number for each subset: seeds that share their images are no
+    independent samples, so that their mean is taken.
+    """
+    runs = [matching(dataset, images=images, b=b) for b in BS]
+    if how == "slow weights":
+        return [bounded(run["averaged.nll"].values[..., -1]).mean(1) for run in runs]
+    return [bounded(run["nll"].values).min(-1).mean(1) for run in runs]
+
+
+def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
+    """NLL against b for every number of images."""
+    found = {(n, how): nll(data["few"], n, how) for n in size["images"] for how in READ}
+    claims = [
+        claim
+        for (n, how), each in found.items()
+        for claim in with_power(
+            partial(lean, f"{n} of 32 images, {how}: b below 0.5 does better than 1 - b."),
+            {"own": each},
+        )
+    ]
+    series = [
+        medians(
+            f"{n} of 32 images, {how}",
+            BS,
+            each,
+            kind="points",
+            colour=size["images"].index(n),
+            line=READ.index(how),
+        )
+        for (n, how), each in found.items()
+    ]
+    remarks = [
+        f"Always-on learning, T = {LENGTH}, eta {ETA}, {size['phases']} phases, {size['subsets']} "
+        f"subsets of the images, the mean of {size['seeds']} seeds with each; NLL of all 32 "
+        "rows. Stopped in time: the least NLL of 20 moments of training, because images are "
+        "learned by heart.",
+        *(
+            f"{n} of 32 images, {how}, mean ± sd (median): "
+            f"{in_words(dict(zip(BS, each, strict=True)))}."
+            for (n, how), each in found.items()
+        ),
+    ]
+    return Findings([Panel("shown few images", AXIS, NLL, series)], claims, remarks, 1)
