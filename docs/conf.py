@@ -33,6 +33,7 @@ nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE / "_build" / "notebooks")
 nb_execution_timeout = 1800  # of a cell, on a busy machine
 nb_execution_raise_on_error = True
+nb_execution_show_tb = True
 nb_merge_streams = True
 
 autodoc_member_order = "bysource"
