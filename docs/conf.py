@@ -10,6 +10,8 @@ from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
+from sphinx.ext import autosummary
+
 import flexphase
 from flexphase import api, live
 
@@ -39,6 +41,8 @@ nb_merge_streams = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autosummary_generate = False
+# A summary is a first sentence, which `eq. 2` does not end.
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "Eq.", "eqs.", "Eqs.")
 napoleon_numpy_docstring = False
 
 html_theme = "sphinx_book_theme"
