@@ -1,4 +1,4 @@
-"""The rasters of docs/processes/: `python tools/draw_processes.py` writes docs/figures/process_*.svg.
+"""The rasters of docs/processes/, as docs/figures/process_*.svg.
 
 The first 40 phases of each process of mean length 20, with the seed 1.
 """
