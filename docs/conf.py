@@ -50,6 +50,7 @@ html_title = "flexphase"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_show_search_summary = False  # it would fetch pages, which a browser refuses for files
 html_theme_options = {
     "home_page_in_toc": True,
     "show_toc_level": 2,
