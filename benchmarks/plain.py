@@ -9,6 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
 def numpy_aol(
     data: Any,
     phases: int,
@@ -24,7 +28,6 @@ def numpy_aol(
     visible = data.shape[1]
     W, c = rng.normal(0, 0.01, (visible, hidden)), np.zeros(hidden)
     h = (rng.random(hidden) < 0.5).astype(float)
-    sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
     for _ in range(phases):
         positive = rng.random() < b
         x = data[rng.integers(len(data))]

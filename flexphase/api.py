@@ -34,7 +34,17 @@ from .data import (
     rings,
     two_moons,
 )
-from .estimators import Baseline, Differential, TwoTerm, Weighted, always_on, differential, two_term
+from .estimators import (
+    Baseline,
+    Differential,
+    PhaseChange,
+    TwoTerm,
+    Weighted,
+    always_on,
+    differential,
+    phase_change,
+    two_term,
+)
 from .hardware.circuit import Circuit
 from .hardware.device import Device
 from .hardware.ledger import ledger
@@ -192,10 +202,12 @@ __all__ = [  # noqa: RUF022
     "two_term",
     "always_on",
     "differential",
+    "phase_change",
     "Weighted",
     "TwoTerm",
     "Baseline",
     "Differential",
+    "PhaseChange",
     "cd",
     "isd",
     "aol",

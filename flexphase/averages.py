@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .checks import count
+from .core import Visits
 
 
 class Average(Protocol):
@@ -116,6 +117,13 @@ class Slow:
                 change = np.asarray(leaf) - mean
                 change *= rate
                 mean += change
+
+    def visits(self, total: int, done: int, ahead: int) -> Visits:
+        """Take the parameters at the moments of the next `ahead` ticks, after `done` of `total`."""
+        moments = self.average.moments(total)
+        due = moments[(moments > done) & (moments <= done + ahead)]
+        ticks = iter(due.tolist())
+        return Visits(tuple((due - done).tolist()), lambda params: self.add(params, next(ticks)))
 
     def params(self, like: Any) -> Any:
         """The mean in the form and precision of the parameters."""

@@ -1,5 +1,6 @@
 """What a user gives is checked once, here, and answered with a sentence of advice."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -37,6 +38,23 @@ def count(n: Any, what: str, least: int = 1) -> int:
     if isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)) or n < least:
         raise ValueError(f"{what} must be a whole number, at least {least}, not {n!r}.")
     return int(n)
+
+
+def one_of(choice: Any, known: Iterable[str], what: str) -> None:
+    """A word from a list."""
+    if choice not in (names := tuple(known)):
+        raise ValueError(f"{what} must be one of {', '.join(names)}, not {choice!r}.")
+
+
+def layer_sizes(sizes: tuple[int, ...]) -> None:
+    """The units of each layer, the input first."""
+    if len(sizes) < 2:
+        raise ValueError(
+            "sizes must name the input and at least one layer, such as (64, 32, 10), not "
+            f"{sizes!r}."
+        )
+    for size in sizes:
+        count(size, "a layer's size")
 
 
 def probability(b: Any, what: str = "b, the probability of a positive phase,") -> Array:

@@ -74,6 +74,23 @@ class TwoTerm(eqx.Module):
         return total, apply, where(apply, jax.tree.map(jnp.zeros_like, total), total)
 
 
+class PhaseChange(TwoTerm):
+    """What a phase added to its term, learned at its end: step = sign/prob (g_T - g_1).
+
+    The sum of the changes that `Differential` learns tick by tick, but the weights rest meanwhile,
+    so that learning does not move what it measures. Remembers g_1 until the end of the phase, and
+    nothing across phases. A stimulus should change in a phase of sign 0.
+    """
+
+    def check(self, process: Process) -> None:
+        """Every process will do."""
+
+    def weigh(self, phase: Phase) -> tuple[Array, Array]:
+        """+1 at the last tick and -1 at the first, times sign/prob."""
+        ends = jnp.float32(phase.last) - jnp.float32(phase.first)
+        return phase.sign / phase.prob * ends, phase.last & (phase.sign != 0)
+
+
 class RunningMean(NamedTuple):
     """Memory of `Baseline`: the running mean of the terms."""
 
@@ -142,3 +159,4 @@ two_term = TwoTerm()
 isd = Weighted(weigh_isd)
 always_on = Weighted(weigh_always_on)
 differential = Differential()
+phase_change = PhaseChange()

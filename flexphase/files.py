@@ -29,6 +29,7 @@ MOST = 2**33  # bytes of a file, and of what is unpacked from it
 MEMBERS = 10_000  # arrays in an archive
 SEAL = b"\nflexphase sha256 "
 SEALED = len(SEAL) + 64
+HEAP = b"GCOL\1\0\0\0"  # of HDF5
 
 
 @contextlib.contextmanager
@@ -141,6 +142,7 @@ def netcdf(raw: bytes) -> "xr.Dataset":
     import xarray as xr
 
     raw = unsealed(raw)
+    check_heaps(raw)
     with h5py.File(io.BytesIO(raw)) as file:
         arrays = [array for array in file.values() if isinstance(array, h5py.Dataset)]
         bounded(sum(array.size * array.dtype.itemsize for array in arrays))
@@ -158,6 +160,25 @@ def netcdf(raw: bytes) -> "xr.Dataset":
     raise ValueError(why)
 
 
+def check_heaps(raw: bytes) -> None:
+    """Raise ValueError if HDF5 would walk through a global heap for ever.
+
+    A heap is "GCOL", its version 1, its size, and objects: index, count, size, data. Index 0 is
+    free space, whose size counts its own head of 16 bytes; a size of 0 is never left.
+    """
+    at = raw.find(HEAP)
+    while at >= 0:
+        size = int.from_bytes(raw[at + 8 : at + 16], "little")
+        here, end = at + 16, min(at + size, len(raw))
+        while here + 16 <= end:
+            index = int.from_bytes(raw[here : here + 2], "little")
+            length = int.from_bytes(raw[here + 8 : here + 16], "little")
+            if index == 0 and length < 16:
+                raise ValueError("a heap of it is damaged")
+            here += length if index == 0 else 16 + -(-length // 8) * 8
+        at = raw.find(HEAP, at + 8)
+
+
 def _silent(_: Any) -> None:
     """What a finaliser says is not for the user."""
 
@@ -168,8 +189,9 @@ def netcdf_bytes(dataset: "xr.Dataset") -> bytes:
     from xarray.backends import H5NetCDFStore
 
     whole = io.BytesIO()
+    no_lock: Any = False  # nobody else sees this file
     with h5netcdf.File(whole, "w") as file:
-        dataset.dump_to_store(H5NetCDFStore(file, lock=False))  # nobody else sees this file
+        dataset.dump_to_store(H5NetCDFStore(file, lock=no_lock))
     return whole.getvalue()
 
 

@@ -62,8 +62,8 @@ class Lanes(NamedTuple):
         leaves, treedef = jax.tree.flatten(dynamic)
         axes = treedef.flatten_up_to(self.axes)
         written = [self._written(*pair) for pair in zip(leaves, axes, strict=True)]
-        is_leaf = lambda leaf: leaf is None or isinstance(leaf, Swept)  # noqa: E731
-        return eqx.combine(jax.tree.unflatten(treedef, written), static, is_leaf=is_leaf)
+        numbers = jax.tree.unflatten(treedef, written)
+        return eqx.combine(numbers, static, is_leaf=lambda x: x is None or isinstance(x, Swept))
 
     def _written(self, leaf: Array, axis: int | None) -> Any:
         if axis is None:

@@ -95,7 +95,10 @@ def exact_samples(key: Key, params: Params, rows: int) -> Array:
     k_chunk, k_state, k_large = jax.random.split(key, 3)
     small = smaller_first(params)
     chunk = 2 ** (few // 2)
-    logits = lambda i: -rbm.free_energy(small, states(few, i * chunk, chunk))  # noqa: E731
+
+    def logits(i: Array) -> Array:
+        return -rbm.free_energy(small, states(few, i * chunk, chunk))
+
     totals = jax.lax.map(
         lambda i: jax.nn.logsumexp(logits(i)), jnp.arange(2**few // chunk, dtype=jnp.uint32)
     )

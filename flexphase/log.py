@@ -211,12 +211,7 @@ class Log:
 
     def visits(self, ahead: int, slow: Slow | None) -> Visits:
         """The moments of the average up to the next record."""
-        if slow is None:
-            return NONE
-        here = self.done
-        at = self.moments[(self.moments > here) & (self.moments <= here + ahead)] - here
-        due = iter((at + here).tolist())
-        return Visits(tuple(at.tolist()), lambda params: slow.add(params, next(due)))
+        return NONE if slow is None else slow.visits(self.total, self.done, ahead)
 
     def latest(self) -> dict[str, float]:
         """The mean of each metric over the lanes that have one."""

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from .checks import one_of
 from .files import replacing
 from .record import Record
 from .record_schema import CLOCKS
@@ -144,11 +145,6 @@ def common_metric(records: Iterable[Record], metric: str | None) -> str:
     return chosen[0]
 
 
-def check_choice(what: str, choice: str | None, known: Iterable[str]) -> None:
-    if choice not in (known := list(known)):
-        raise ValueError(f"the {what} must be one of {', '.join(known)}, not {choice!r}.")
-
-
 def curves(
     records: Record | Sequence[Record] | Mapping[str, Record],
     metric: str | None = None,
@@ -175,10 +171,10 @@ def curves(
 
         plot.curves({"CD": a, "AoL": b}, x="ticks", band="quantiles", log="x")
     """
-    check_choice("clock", x, CLOCKS)
-    check_choice("band", band, BANDS)
+    one_of(x, CLOCKS, "the clock")
+    one_of(band, BANDS, "the band")
     if log is not None:
-        check_choice("logarithmic axis", log, ("x", "y", "both"))
+        one_of(log, ("x", "y", "both"), "the logarithmic axis")
     named = named_records(records)
     if not named:
         raise ValueError("give at least one record to draw.")

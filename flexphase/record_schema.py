@@ -18,7 +18,8 @@ def check_record(dataset: xr.Dataset) -> None:
     """Raise ValueError unless all notes and variables are there, with their types and dimensions:
 
     - `diverged_at` has the lanes as its dimensions, each with coordinates and at least one entry;
-    - clocks and metrics have those and `record`, which has at least one entry;
+    - clocks and metrics, those of slow weights too, have those and `record`, which has at least one
+      entry;
     - everything else that belongs to the lanes (parameters, final values) begins with them.
     """
     check_notes(dataset.attrs)
@@ -32,7 +33,9 @@ def check_record(dataset: xr.Dataset) -> None:
     for lane in lanes:
         need(lane in dataset.coords, f"its dimension {lane} has no values")
     metrics = plain_json(dataset.attrs["metrics"])
-    for name in [*CLOCKS, *metrics]:
+    slow = any(str(name).startswith("averaged.params") for name in dataset)
+    averaged = [f"averaged.{name}" for name in metrics if slow]
+    for name in [*CLOCKS, *metrics, *averaged]:
         need(name in dataset, f"it has no {name}")
         check_dims(dataset[name], (*lanes, "record"))
     for name, variable in dataset.data_vars.items():

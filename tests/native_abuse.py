@@ -37,8 +37,13 @@ def arrays(
     """A complete, valid set of arguments; phases of 1 to 3 ticks."""
     rng = np.random.default_rng(seed)
     n = visible + hidden
-    f32 = lambda *shape: rng.normal(size=shape).astype(np.float32)  # noqa: E731
-    coins = lambda *shape: rng.integers(0, 2, shape).astype(np.float32)  # noqa: E731
+
+    def f32(*shape: int) -> np.ndarray:
+        return rng.normal(size=shape).astype(np.float32)
+
+    def coins(*shape: int) -> np.ndarray:
+        return rng.integers(0, 2, shape).astype(np.float32)
+
     shapes = (
         {"W": (n, n), "a": (n,)}
         if machine

@@ -302,27 +302,9 @@ def test_records_that_are_none(tmp_path, capsys):
     refused(capsys, "sample", record, "--label", "all", says="no label units")
     refused(capsys, "sample", record, "--seed", "1e30", says="2^31")
     refused(capsys, "sample", record, "--out", tmp_path / "no" / "s.png", says="no folder")
-    refused(
-        capsys,
-        "plot",
-        record,
-        "--out",
-        tmp_path / "f.png",
-        "--table",
-        tmp_path / "no" / "t.csv",
-        says="no folder",
-    )
-    refused(
-        capsys,
-        "plot",
-        record,
-        "--out",
-        tmp_path / "f.png",
-        "--table",
-        tmp_path / "f.png",
-        says="both name",
-    )
     figure = ["plot", record, "--out", tmp_path / "f.png"]
+    refused(capsys, *figure, "--table", tmp_path / "no" / "t.csv", says="no folder")
+    refused(capsys, *figure, "--table", tmp_path / "f.png", says="both name")
     refused(capsys, *figure, "--table", tmp_path / "t.txt", says="t.csv")
     refused(capsys, *figure, "--table", tmp_path, says="give --table a file")
     refused(capsys, *figure, "--band", "iqr", says="invalid choice")

@@ -146,6 +146,7 @@ ESTIMATORS = {
     "always_on": estimators.always_on,
     "baseline": Baseline(0.1),
     "differential": estimators.differential,
+    "phase_change": estimators.phase_change,
     "at first sight": Weighted(at_first_sight),
 }
 TICKS = 24
@@ -222,6 +223,7 @@ def examine(estimator, before, after, held, ticks, phases, updates, phase):
         "isd": last,
         "always_on": np.ones_like(last),
         "baseline": last,
+        "phase_change": last,
         "differential": np.arange(TICKS) > 0,  # there is no change yet at the first tick
         "at first sight": first,
     }[estimator]
@@ -275,6 +277,7 @@ def test_every_combination_compiled_by_itself(method, process, estimator):
     before, after, seen = watch(stacked, jax.random.split(jax.random.key(1), 3))
     for lane in range(3):
         examine(estimator, pick(before, lane), pick(after, lane), *pick(seen, lane))
+    jax.clear_caches()  # no other combination needs these programs, and hundreds are too many
 
 
 @pytest.mark.parametrize("process", [p for p in PROCESSES if p != "alternating"])

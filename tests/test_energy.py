@@ -122,10 +122,14 @@ def test_the_mean_of_both_terms_is_the_gradient_of_the_likelihood():
 
     exact = np.asarray(jax.grad(nll)(CUBIC)).ravel()
     terms = []
+    roaming = model.init(jax.random.key(0))[1]
+
+    def grad(z, sign):
+        return model.grad(CUBIC, roaming._replace(z=z), x, sign)
+
     for sign in (PLUS, MINUS):
         z = chains(model, CUBIC, 10_000, 25, x, sign, seed=5)
-        roaming = model.init(jax.random.key(0))[1]
-        g = jax.vmap(lambda z: model.grad(CUBIC, roaming._replace(z=z), x, sign))(z)  # noqa: B023
+        g = jax.vmap(grad, in_axes=(0, None))(z, sign)
         terms.append(np.asarray(g).reshape(len(z), -1))
     mean = terms[0].mean(0) - terms[1].mean(0)
     error = np.sqrt((terms[0].var(0) + terms[1].var(0)) / len(terms[0])) + 1e-7
@@ -192,7 +196,10 @@ def test_corrected_langevin_samples_a_double_well_exactly():
     whose shares come from quadrature. Chi-square |z| < 4 with the correction, > 20 without.
     """
     edges = np.linspace(-2, 2, 31)
-    density = lambda z: np.exp(-(2 * (z**2 - 1) ** 2 + 0.5 * z))  # noqa: E731
+
+    def density(z):
+        return np.exp(-(2 * (z**2 - 1) ** 2 + 0.5 * z))
+
     shares = np.array([integrate.quad(density, a, b)[0] for a, b in itertools.pairwise(edges)])
     shares /= integrate.quad(density, -5, 5)[0]
 

@@ -30,6 +30,17 @@ def test_the_differential_telescopes_to_what_a_phase_added():
     assert record["updates"][0, -1] == ticks - 1
 
 
+def test_the_change_of_a_phase_is_learned_at_its_end():
+    """The counter's term is 1 at the first tick of phase n and T_n at its last; summed in NumPy."""
+    process = fp.Phases(fp.Bernoulli(0.3), fp.Geometric(4.0), fp.Fixed(2))
+    run = fp.Run(Counter(), process, fp.phase_change, SOURCE, fp.Optimiser(0.5))
+    told = phases_of(process, init(run, jax.random.key(2)).key, 80)
+    expected = -0.5 * np.sum(told.sign / told.prob * (told.ticks - 1))
+    record = train(run, ticks=int(told.ticks.sum()), seed=2, records=1)
+    assert record.params["theta"][0] == pytest.approx(expected, rel=1e-4)
+    assert record["updates"][0, -1] == 80
+
+
 def test_the_baseline_is_the_recursion_of_its_definition():
     """step = sign/prob (T - m), m += rate (T - m) at the end of each phase, in NumPy."""
     process = fp.Phases(fp.Bernoulli(0.4), fp.Geometric(3.0))

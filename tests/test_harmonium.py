@@ -45,8 +45,8 @@ MIXED = MixedUnits((GaussianUnits(2, sigma=0.7), SoftmaxUnits(3)))
 
 def params_of(visible, hidden=3, size=1.0, seed=0):
     rng = np.random.default_rng(seed)
-    draw = lambda *shape: jnp.asarray(size * rng.normal(size=shape), jnp.float32)  # noqa: E731
-    return Params(draw(visible, hidden), draw(visible), draw(hidden))
+    shapes = (visible, hidden), (visible,), (hidden,)
+    return Params(*(jnp.float32(size * rng.normal(size=shape)) for shape in shapes))
 
 
 def by_hand(params, v, h, sigma):

@@ -16,7 +16,15 @@ from flexphase.data import Held, Rows
 from flexphase.engines import layered
 from flexphase.engines.jax import JaxEngine
 from flexphase.engines.layered import LayeredEngine
-from flexphase.estimators import Baseline, Weighted, always_on, differential, isd, two_term
+from flexphase.estimators import (
+    Baseline,
+    Weighted,
+    always_on,
+    differential,
+    isd,
+    phase_change,
+    two_term,
+)
 from flexphase.lanes import grid, lanes
 from flexphase.methods import RBM, ContrastiveHebbian, EquilibriumPropagation
 from flexphase.optimisers import LayerRates
@@ -56,7 +64,13 @@ PROCESSES = {
     "resting": Resting(),
     "pauses": Pauses(Phases(Bernoulli(0.5), Geometric(4.0)), 3),
 }
-ESTIMATORS = {"two_term": two_term, "isd": isd, "always_on": always_on, "change": differential}
+ESTIMATORS = {
+    "two_term": two_term,
+    "isd": isd,
+    "always_on": always_on,
+    "change": differential,
+    "phase_change": phase_change,
+}
 
 
 def make_run(process, estimator, make=optax.sgd, eta=0.02, replicas=1, sizes=SIZES, **options):
@@ -104,6 +118,7 @@ def assert_like_jax(run, ticks=97):
         ("unequal", "two_term", {"replicas": 3, "make": MOMENTUM}),
         ("random length", "always_on", {"make": LayerRates((1, 0.5, 0.2)), "centred": True}),
         ("resting", "change", {"reset": True}),
+        ("pauses", "phase_change", {"centred": True}),
         ("random", "isd", {"activation": jax.nn.sigmoid}),
     ],
 )

@@ -375,7 +375,7 @@ def wait_for(condition, seconds=60):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(
+on_every_screen = pytest.mark.parametrize(
     ("width", "scheme"),
     [
         (390, "dark"),
@@ -384,6 +384,9 @@ def wait_for(condition, seconds=60):
         pytest.param(1280, "dark", marks=pytest.mark.slow),
     ],
 )
+
+
+@on_every_screen
 def test_it_learns_without_an_error_and_fits_the_screen(browser, html, width, scheme):
     shown = opened(browser, html, width, prefers_color_scheme=scheme)
     wait_for(lambda: text_of(shown, ".b .now-nll") not in ("", "354.9"))
@@ -404,15 +407,7 @@ def test_it_learns_without_an_error_and_fits_the_screen(browser, html, width, sc
     assert min(painted) >= 2
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"),
-    [
-        (390, "dark"),
-        (1280, "light"),
-        pytest.param(390, "light", marks=pytest.mark.slow),
-        pytest.param(1280, "dark", marks=pytest.mark.slow),
-    ],
-)
+@on_every_screen
 def test_axe_finds_no_serious_violation(browser, html, width, scheme):
     shown = opened(
         browser, html, width, prefers_color_scheme=scheme, prefers_reduced_motion="reduce"
@@ -426,14 +421,19 @@ def test_everything_works_from_the_keyboard(browser, html):
     from selenium.webdriver.common.keys import Keys
 
     shown = opened(browser, html, prefers_reduced_motion="reduce")
-    press = lambda *keys: shown.switch_to.active_element.send_keys(*keys)  # noqa: E731
-    focus = lambda: shown.execute_script("return document.activeElement.id")  # noqa: E731
+
+    def press(*keys):
+        shown.switch_to.active_element.send_keys(*keys)
+
+    def focus():
+        return shown.execute_script("return document.activeElement.id")
+
     wait_for(lambda: text_of(shown, ".b .now-nll") != "")
     assert text_of(shown, "#run") == "Run"  # nothing moves by itself for those who asked for calm
     assert ticks_of(shown) == 0
     order = []
     for _ in range(20):
-        shown.switch_to.active_element.send_keys(Keys.TAB)
+        press(Keys.TAB)
         order.append(focus())
     assert order[1:6] == ["run", "step", "again", "speed", "story"]
     assert {"A-rule", "A-selection", "A-duration", "A-tau", "A-eta"} - set(order) == {"A-selection"}

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from on_native import assert_same_bits, quiet, walk
 
 import flexphase as fp
 from flexphase import kernels
@@ -34,10 +35,6 @@ DEVICES = {
 }
 
 
-def quiet(n):
-    pass
-
-
 @functools.cache
 def experiment(kind, device, seeds=20, rule="aol"):
     methods = {
@@ -52,17 +49,7 @@ def experiment(kind, device, seeds=20, rule="aol"):
 
 @functools.cache
 def walked(kind, device, pieces=(100,), threads=1, isa="", seeds=20):
-    every = experiment(kind, device, seeds)
-    engine = boltzmann.BoltzmannEngine(threads, isa)
-    state = engine.start(every)
-    for ticks in pieces:
-        state = engine.advance(every, state, ticks, quiet)
-    return state
-
-
-def assert_same_bits(a, b):
-    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
-        np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+    return walk(experiment(kind, device, seeds), pieces, threads, isa)
 
 
 def parts(state):
@@ -92,8 +79,12 @@ def test_bits_depend_on_nothing_else(kind, device, regime):
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def unit_noise(keys, ticks, units):
     """The uniform numbers of `step` at ticks 0, 1, ...: (ticks, lanes, units)."""
-    at = lambda t: jax.vmap(lambda k: jax.random.uniform(jax.random.fold_in(k, t), (units,)))(keys)  # noqa: E731
-    return jax.vmap(at)(jnp.arange(ticks))
+
+    def at(tick, key):
+        return jax.random.uniform(jax.random.fold_in(key, tick), (units,))
+
+    of_lanes = jax.vmap(at, in_axes=(None, 0))
+    return jax.vmap(of_lanes, in_axes=(0, None))(jnp.arange(ticks), keys)
 
 
 def write_noise(keys, params, updates):

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import optax
 import pytest
+from on_native import assert_same_bits, quiet, walk
 from scipy.special import logsumexp
 from scipy.stats import chisquare
 
@@ -23,10 +24,6 @@ from flexphase.methods.rbm import Params
 
 pytestmark = pytest.mark.skipif(bool(kernels.MISSING), reason="built without a compiler")
 DATA = np.random.default_rng(0).integers(0, 2, (6, 5))
-
-
-def quiet(n):
-    pass
 
 
 @functools.cache
@@ -49,19 +46,7 @@ def experiment(kind="small-persistent", seeds=20, tau=6.0, eta=0.05):
 
 @functools.cache
 def walked(kind, pieces=(300,), threads=1, isa="", seeds=20):
-    every = experiment(kind, seeds)
-    engine = boltzmann.BoltzmannEngine(threads, isa)
-    state = engine.start(every)
-    for ticks in pieces:
-        state = engine.advance(every, state, ticks, quiet)
-    return state
-
-
-def assert_same_bits(a, b):
-    for x, y in zip(
-        jax.tree.leaves(a._replace(key=())), jax.tree.leaves(b._replace(key=())), strict=True
-    ):
-        np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+    return walk(experiment(kind, seeds), pieces, threads, isa)._replace(key=())
 
 
 @pytest.mark.parametrize(
@@ -154,10 +139,9 @@ def test_nll_is_the_enumerated_one():
         every = np.asarray(states(visible), float)
         for lane, ours in enumerate(kernels.rbm_nll(*params, data, 2)):
             W, a, c = (np.asarray(p[lane], float) for p in params)
-            F = lambda v: -v @ a - np.logaddexp(0, c + v @ W).sum(1)  # noqa: B023, E731
-            assert ours == pytest.approx(
-                F(data).sum() + len(data) * logsumexp(-F(every)), rel=1e-12
-            )
+            F_data, F_every = (-v @ a - np.logaddexp(0, c + v @ W).sum(1) for v in (data, every))
+            expected = F_data.sum() + len(data) * logsumexp(-F_every)
+            assert ours == pytest.approx(expected, rel=1e-12)
 
 
 def test_nll_metric_of_all_lanes_is_that_of_each():

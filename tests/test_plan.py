@@ -265,6 +265,8 @@ def test_command_on_a_run_and_on_words(tmp_path, capsys):
     )
     assert code == 0 and set(json.loads(out)["reasons"]) == {"b", "tau", "eta", "regime"}
     assert "autocorrelation time" in err
+    code, out, err = command(capsys, "plan", tmp_path / "run", "--lane", 1)
+    assert code == 2 and out == "" and "--lane" in err and "give --checkpoint as well" in err
 
 
 @pytest.mark.parametrize(
@@ -275,6 +277,8 @@ def test_command_on_a_run_and_on_words(tmp_path, capsys):
         (["rbm", "--lanes", "0"], "at least 1"),
         (["rbm", "--checkpoint"], "give its folder"),
         (["rbm", "--pilots", "1"], "at least 2"),
+        (["rbm", "--loss", "0.1"], "give --checkpoint as well"),
+        (["rbm", "--lane", "0"], "give --checkpoint as well"),
         ([], "LEARNER"),
     ],
 )

@@ -76,6 +76,19 @@ def test_main_called_from_python_leaves_the_process_alone(own, capsys):
     assert JAX[0] not in os.environ
 
 
+def test_dask_is_left_to_an_xarray_that_is_there_already():
+    """It failed: `xarray.open_dataset` after xarray, then the command line, were imported."""
+    code = """if True:
+        import sys
+        import xarray
+        from flexphase.cli import program
+        program.prepare(["study"])
+        print("dask" in sys.modules and sys.modules["dask"] is None)
+    """
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"
+
+
 def test_a_second_run_compiles_nothing_and_has_the_same_bits(tmp_path):
     """Against a run without a cache; the second one adds no program to the folder."""
     command = [sys.executable, "-m", "flexphase", "train", "rbm", "--phases", "20", "--out"]

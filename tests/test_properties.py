@@ -87,7 +87,11 @@ def watch(run, key):
     """The state before the first tick, and after every one; `scan` itself insists that shapes and
     types stay.
     """
-    body = lambda s, _: (new := tick(run, s), new._replace(key=()))  # noqa: E731
+
+    def body(state, _):
+        new = tick(run, state)
+        return new, new._replace(key=())
+
     start = init(run, key)
     return start._replace(key=()), jax.lax.scan(body, start, None, TICKS)[1]
 
@@ -151,8 +155,11 @@ def test_a_geometric_length_is_the_inverse_of_its_distribution_function(tau, u):
     """P(T < k) <= u <= P(T <= k) in float64, with k allowed to be off by the float32 rounding of
     the two logarithms.
     """
+
+    def below(k):
+        return -np.expm1(k * np.log1p(-1 / tau)) if tau > 1 else float(k >= 1)
+
     k = int(fp.Geometric(tau).draw(jnp.float32(u)))
-    below = lambda k: -np.expm1(k * np.log1p(-1 / tau)) if tau > 1 else float(k >= 1)  # noqa: E731
     slack = 4 * np.finfo(np.float32).eps * (k + tau)
     assert k >= 1 and below(max(k - 1 - slack, 0)) <= u + 1e-7 and u <= below(k + slack) + 1e-7
 

@@ -170,10 +170,8 @@ def test_replicas_share_their_synapses_and_average_their_terms():
     start = init(run, jax.random.key(0))
     assert start.z.v.shape == (3, 4) and start.x.shape == (3, 4) and start.params.W.shape == (4, 3)
     new = tick(run, start)
-    each = [
-        fp.RBM(4, 3).grad(start.params, jax.tree.map(lambda a: a[i], new.z), None, new.phase.sign).W  # noqa: B023
-        for i in range(3)
-    ]
+    units = [new.z._replace(v=v, h=h) for v, h in zip(new.z.v, new.z.h, strict=True)]
+    each = [fp.RBM(4, 3).grad(start.params, z, None, new.phase.sign).W for z in units]
     weight = new.phase.sign / new.phase.prob
     expected = start.params.W - 0.1 * weight * np.mean(each, axis=0)
     np.testing.assert_allclose(new.params.W, expected, rtol=1e-5, atol=1e-6)

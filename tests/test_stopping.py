@@ -14,8 +14,8 @@ from flexphase import Record
 from flexphase.cli import main
 from flexphase.folder import Lock, RunFolder
 
-SMALL = "train rbm --data bas:2 --hidden 2 --length 2 --records 2 --phases 8".split()  # noqa: SIM905
-SMALL += ["--engine", "jax"]
+SMALL = ["train", "rbm", "--data", "bas:2", "--hidden", "2", "--length", "2"]
+SMALL += ["--records", "2", "--phases", "8", "--engine", "jax"]
 START = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -37,7 +37,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
         visible,
         args.hidden,
         visible_bias=not args.no_visible_bias,
-        negative_start=negative_start(args),  # type: ignore[arg-type]
+        negative_start=negative_start(args),
     )
     return Task(make_run(args, method, Rows(rows)), {"nll": NLL(rows)})
 

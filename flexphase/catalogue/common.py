@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..core import Run
+    from ..methods.binary import NegativeStart
 
 OPTIMISERS = ("sgd", "adam")  # functions of optax
 STARTS = ("carry", "data", "persistent", "random")
@@ -62,7 +63,7 @@ def is_paired(args: argparse.Namespace) -> bool:
     return RULES[args.rule].update == "pair"
 
 
-def negative_start(args: argparse.Namespace) -> str:
+def negative_start(args: argparse.Namespace) -> "NegativeStart":
     return args.negative_start or ("data" if is_paired(args) else "carry")
 
 
@@ -131,6 +132,20 @@ def errors(data: Input, error: Callable[[Any, Any], Any]) -> dict[str, Any]:
     if not data.test:
         return train
     return {"test_error": AtEnd(error(*every(SHOWN, *data.test)), error(*data.test))} | train
+
+
+def wrong_answers(
+    data: Input, method: Any, shown: Callable[[Any], Any] = lambda images: images
+) -> dict[str, Any]:
+    """The errors of a method whose most active output is its answer.
+
+    Args:
+        shown: from images to what the input layer is given.
+    """
+    from ..classification import Wrong
+    from ..methods import Accuracy
+
+    return errors(data, lambda x, labels: Wrong(Accuracy(method, shown(x), labels)))
 
 
 def gibbs(method: Any, key: Any, params: Any, rows: int, steps: int, x: Any, mask: Any) -> Any:

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from .arguments import positive
-from .common import errors, hidden_layers, make_run, one_hot
+from .common import hidden_layers, make_run, one_hot, wrong_answers
 from .entries import Input, MethodEntry, Task
 
 
@@ -25,10 +25,8 @@ def options(group: Any) -> None:
 
 def build(args: argparse.Namespace, data: Input) -> Task:
     """Targets are one-hot labels; the most active output of the free network is the answer."""
-    from ..classification import Wrong
     from ..data import Rows
     from ..methods import ContrastiveHebbian, RecurrentHebbian
-    from ..methods.equilibrium_propagation import Accuracy
 
     source, pixels = Rows((data.images, one_hot(data))), data.images.shape[1]
     if args.recurrent:
@@ -40,7 +38,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     else:
         sizes = (pixels, *args.hidden, data.classes)
         method = ContrastiveHebbian(sizes, args.feedback, linear_output=args.linear_output)
-    metrics = errors(data, lambda images, labels: Wrong(Accuracy(method, images, labels)))
+    metrics = wrong_answers(data, method)
     return Task(make_run(args, method, source), metrics)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import devices
 from .arguments import count, positive
-from .common import errors, make_run, one_hot
+from .common import make_run, one_hot, wrong_answers
 from .entries import Input, MethodEntry, Task
 
 if TYPE_CHECKING:
@@ -54,10 +54,8 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     """Pixels come as voltages of both signs, and a reference of 1 volt; outputs are the classes."""
     import numpy as np
 
-    from ..classification import Wrong
     from ..data import Rows
     from ..methods import ResistorNetwork, layered_edges
-    from ..methods.equilibrium_propagation import Accuracy
 
     def sources(images: "np.ndarray") -> "np.ndarray":
         return args.volts * np.hstack([images, -images, np.ones_like(images[:, :1]) / args.volts])
@@ -68,7 +66,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     method = ResistorNetwork(
         layered_edges(*nodes), range(nodes[0]), outputs, args.nudge, twins=not args.apart
     )
-    metrics = errors(data, lambda images, labels: Wrong(Accuracy(method, sources(images), labels)))
+    metrics = wrong_answers(data, method, sources)
     return Task(above_zero(args, make_run(args, method, source)), metrics)
 
 

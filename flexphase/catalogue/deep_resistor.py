@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from .arguments import positive
-from .common import errors, hidden_layers, make_run, one_hot
+from .common import hidden_layers, make_run, one_hot, wrong_answers
 from .coupled import above_zero
 from .entries import Input, MethodEntry, Task
 
@@ -19,15 +19,13 @@ def options(group: Any) -> None:
 
 def build(args: argparse.Namespace, data: Input) -> Task:
     """Targets are one-hot labels; the highest output of the free network is the answer."""
-    from ..classification import Wrong
     from ..data import Rows
     from ..methods import DeepResistor
-    from ..methods.equilibrium_propagation import Accuracy
 
     source = Rows((data.images, one_hot(data)))
     sizes = (data.images.shape[1], *args.hidden, data.classes)
     method = DeepResistor(sizes, args.beta, args.gain)
-    metrics = errors(data, lambda images, labels: Wrong(Accuracy(method, images, labels)))
+    metrics = wrong_answers(data, method)
     return Task(above_zero(args, make_run(args, method, source)), metrics)
 
 

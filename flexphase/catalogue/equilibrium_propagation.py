@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from .arguments import positive
-from .common import errors, hidden_layers, make_run, one_hot
+from .common import hidden_layers, make_run, one_hot, wrong_answers
 from .entries import Input, MethodEntry, Task
 
 
@@ -29,16 +29,14 @@ def options(group: Any) -> None:
 
 def build(args: argparse.Namespace, data: Input) -> Task:
     """Targets are one-hot labels; the most active output of the free network is the answer."""
-    from ..classification import Wrong
     from ..data import Rows
     from ..methods import EquilibriumPropagation
-    from ..methods.equilibrium_propagation import Accuracy
     from ..optimisers import LayerRates
 
     source = Rows((data.images, one_hot(data)))
     sizes = (data.images.shape[1], *args.hidden, data.classes)
     method = EquilibriumPropagation(sizes, args.beta, centred=args.centred)
-    metrics = errors(data, lambda images, labels: Wrong(Accuracy(method, images, labels)))
+    metrics = wrong_answers(data, method)
     rates = LayerRates((1.0, *[args.upper_rate] * len(args.hidden)))
     make = rates if args.optimiser == "sgd" else None
     return Task(make_run(args, method, source, make), metrics)

@@ -95,7 +95,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
         rows = append_labels(rows, data.labels, classes)
         units = MixedUnits((units, SoftmaxUnits(classes)))
     hidden = args.hidden or (8 if data.labels is None else 64)
-    method: Any = Harmonium(units, hidden, negative_start(args))  # type: ignore[arg-type]
+    method: Any = Harmonium(units, hidden, negative_start(args))
     if args.tempering > 1:
         method = Tempered(method, args.tempering)
     if args.centred:

@@ -35,7 +35,10 @@ def asleep(method: Any, key: Any, params: Any, rows: int, steps: int, x: Any, ma
     if mask is not None and mask.any():
         raise ValueError("a Helmholtz machine dreams from above, so no pixel can be held.")
     _, z = method.init(key)
-    dream = lambda k: method.step(k, params, z, z.v, jnp.float32(-1)).v  # noqa: E731
+
+    def dream(key: Any) -> Any:
+        return method.step(key, params, z, z.v, jnp.float32(-1)).v
+
     return jax.vmap(dream)(jax.random.split(key, rows))
 
 

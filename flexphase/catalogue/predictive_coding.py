@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from .arguments import positive
-from .common import errors, hidden_layers, is_paired, make_run, one_hot
+from .common import hidden_layers, is_paired, make_run, one_hot, wrong_answers
 from .entries import Input, MethodEntry, Task
 
 
@@ -17,10 +17,8 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     """All phases are positive, so b plays no part: isd is predictive coding, aol is incremental.
     Pixels are standardised with the mean and the sd of the training images.
     """
-    from ..classification import Wrong
     from ..data import Rows
     from ..methods import PredictiveCoding
-    from ..methods.equilibrium_propagation import Accuracy
     from ..methods.predictive_coding import Clamped
     from ..phases import Phases
 
@@ -34,8 +32,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     run = make_run(args, method, Rows(((data.images - mean) / sd, targets)))
     process: Any = run.process
     run = run._replace(process=Phases(Clamped(), process.positive))
-    wrong = lambda x, labels: Wrong(Accuracy(method, (x - mean) / sd, labels))  # noqa: E731
-    return Task(run, errors(data, wrong))
+    return Task(run, wrong_answers(data, method, lambda images: (images - mean) / sd))
 
 
 METHOD = MethodEntry(

@@ -42,7 +42,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
         visible,
         hidden,
         visible_bias=not args.no_visible_bias,
-        negative_start=negative_start(args),  # type: ignore[arg-type]
+        negative_start=negative_start(args),
     )
     if data.labels is not None:
         metrics = errors(data, lambda images, labels: FreeEnergyError(images, labels, classes))

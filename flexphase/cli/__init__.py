@@ -62,9 +62,11 @@ class Parser(argparse.ArgumentParser):
             near = did_you_mean(str(value), map(str, action.choices or ()))
             raise argparse.ArgumentError(action, error.message + near) from None
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """As argparse has it, except that the parser whose options these are refuses the unknown
-        ones: it knows the nearest.
+    def parse_known_args(  # type: ignore[override]
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
+        """As in argparse, except that each parser refuses unknown options itself, because only it
+        can name the nearest one.
         """
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
@@ -78,10 +80,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def one_line(text: object) -> str:
+    """The text with every run of white space, line ends included, as one space."""
     return " ".join(str(text).split())
 
 
 def parser() -> argparse.ArgumentParser:
+    """The parser of all commands; `add` of each module adds its own."""
     top = Parser(prog="flexphase", description="Contrastive learning with flexible phases.")
     top.add_argument("--version", action="version", version=f"flexphase {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
@@ -92,10 +96,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def greet(_: argparse.Namespace) -> None:
+    """What `flexphase` without a command prints."""
     print(GREETING.format(version=__version__))
 
 
 def fail(error: BaseException, code: int) -> int:
+    """Print the error as one line and return the exit code; with FLEXPHASE_DEBUG=1, raise it."""
     if os.environ.get("FLEXPHASE_DEBUG") == "1":
         raise error
     text = str(error) if isinstance(error, ADVICE) else ""

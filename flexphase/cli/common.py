@@ -11,8 +11,8 @@ from typing import Any
 
 
 def say(text: str) -> None:
-    """Words for the user: standard error, because standard output is for results. Where it is full
-    or closed they are lost, and nothing else is.
+    """Print a message on standard error, because standard output is for results. Where that cannot
+    be written to, the message is dropped and the command goes on.
     """
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
@@ -20,7 +20,7 @@ def say(text: str) -> None:
 
 @contextlib.contextmanager
 def status(words: str) -> Iterator[None]:
-    """Words that stand on a terminal while the block runs, and then go; silence elsewhere."""
+    """Show a line on the terminal while the block runs; print nothing where there is none."""
     if not sys.stderr.isatty():
         yield
         return
@@ -39,10 +39,8 @@ def plain(value: Any) -> Any:
         return [plain(v) for v in value]
     if isinstance(value, Path):
         return str(value)
-    if not isinstance(
-        value, (str, bytes, int, float, type(None))
-    ):  # NumPy and JAX, neither of which is imported for this
-        return plain(value.tolist())
+    if not isinstance(value, (str, bytes, int, float, type(None))):
+        return plain(value.tolist())  # of NumPy or JAX; importing them to ask would be slow
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -70,6 +70,7 @@ def trained() -> dict[str, Any]:
 
 
 def row(name: str, record: Any) -> dict[str, Any]:
+    """Mean and sd over seeds of the last and of the slow weights, and the updates it took."""
     last, slow = record.final(), record.final(averaged=True)
     return {
         "rule": name,

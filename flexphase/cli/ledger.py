@@ -5,7 +5,7 @@ from typing import Any
 
 from ..catalogue.arguments import count, did_you_mean, number, whole
 from .common import say, show
-from .records import Kept, figure_file, load
+from .records import Kept, figure_file, load, named
 
 COSTS = ("read", "write", "operation")
 
@@ -68,15 +68,6 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         rows = [{"run": k} | v.as_dict(args.costs) for k, v in found.items()]
         show({"runs": rows, "out": figure})
-
-
-def named(kept: list[Kept]) -> list[str]:
-    """Labels of the runs, all different."""
-    labels = [one.label for one in kept]
-    return [
-        label if labels.count(label) == 1 else f"{label} ({one.folder.name}, {i + 1})"
-        for i, (label, one) in enumerate(zip(labels, kept, strict=True))
-    ]
 
 
 def draw(path: Any, kept: dict[str, Kept], found: dict[str, Any]) -> None:

@@ -43,7 +43,7 @@ def data_and_model(p: argparse.ArgumentParser, method: MethodEntry) -> None:
 
 
 def phases(p: argparse.ArgumentParser, rule: str, length: float) -> None:
-    """`--rule`, and the words for phases."""
+    """`--rule`, b and the length of its phases, and phases of one's own."""
     kinds = groupby(RULES.values(), key=lambda rule: rule.words)
     words = ", ".join(f"{text} ({', '.join(r.name for r in rules)})" for text, rules in kinds)
     group = p.add_argument_group("learning rule")
@@ -61,6 +61,11 @@ def phases(p: argparse.ArgumentParser, rule: str, length: float) -> None:
         metavar="T",
         help="ticks of a phase; their mean where they are random",
     )
+    own_phases(p)
+
+
+def own_phases(p: argparse.ArgumentParser) -> None:
+    """`--select`, `--duration` or `--recorded`, with the numbers that they take."""
     group = p.add_argument_group(
         "phases of your own", "With one of these the rule names the estimator alone."
     )

@@ -13,6 +13,8 @@ from .common import say, show
 from .records import Kept, load
 from .train import task_of, ticks_of
 
+LOSS = 0.05
+
 
 def add(subparsers: Any) -> None:
     text = (
@@ -34,6 +36,7 @@ def add(subparsers: Any) -> None:
 
 
 def measuring(p: argparse.ArgumentParser, **given: Any) -> None:
+    """The options of `plan` itself; `given` are new defaults for them."""
     group = p.add_argument_group("measuring")
     group.add_argument(
         "--bias", type=positive, default=0.1, help="share of an update that its bias may have"
@@ -57,11 +60,11 @@ def measuring(p: argparse.ArgumentParser, **given: Any) -> None:
     group.add_argument(
         "--loss",
         type=positive,
-        default=0.05,
-        help="loss per sample that the noise of the updates may cost in the long run",
+        help="loss per sample that the noise of the updates may cost in the long run (default: "
+        f"{LOSS})",
     )
     group.add_argument(
-        "--lane", type=whole, default=0, help="which of the trained networks, counted from 0"
+        "--lane", type=whole, help="which of the trained networks, counted from 0 (default: 0)"
     )
     group.add_argument(
         "--averaged",
@@ -88,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
         if options.checkpoint:
             raise ValueError("--checkpoint is for a run that was trained; give its folder.")
         options.method = args.learner
+        refuse_for_checkpoints(options)
         advice = for_words(options, options, options.average)
     else:
         advice = for_record(load(args.learner), options)
@@ -95,6 +99,15 @@ def run(args: argparse.Namespace) -> int:
     if options.json:
         show({"learner": args.learner} | as_json(advice))
     return 0
+
+
+def refuse_for_checkpoints(options: argparse.Namespace) -> None:
+    """Short runs train networks of their own: no loss is asked of them, no lane is chosen."""
+    for name in ("lane", "loss"):
+        if getattr(options, name) is not None:
+            raise ValueError(
+                f"--{name} is for advice at the parameters of a run; give --checkpoint as well."
+            )
 
 
 def for_words(words: argparse.Namespace, options: argparse.Namespace, average: Any) -> Any:
@@ -121,17 +134,18 @@ def for_record(kept: Kept, options: argparse.Namespace) -> Any:
     hold its metric.
     """
     if not options.checkpoint and "options" in kept.record.attrs:
+        refuse_for_checkpoints(options)
         words = argparse.Namespace(**kept.options)
         return for_words(words, options, words.average or (0.5 if options.averaged else None))
     if not options.checkpoint:
         say("The record was made in Python: this advice holds at its parameters only.")
     from ..theory.plan import plan
 
-    params = kept.record.parameters(options.averaged, lane=options.lane)
+    lane = options.lane or 0
     return plan(
-        kept.run(options.lane),
-        params,
-        loss=options.loss,
+        kept.run(lane),
+        kept.record.parameters(options.averaged, lane=lane),
+        loss=LOSS if options.loss is None else options.loss,
         bias=options.bias,
         lanes=options.lanes,
         seed=options.seed,
@@ -140,12 +154,12 @@ def for_record(kept: Kept, options: argparse.Namespace) -> Any:
 
 def as_json(advice: Any) -> dict[str, Any]:
     """The advice as data; moments and autocorrelation where they are known."""
-    told = {name: getattr(advice, name) for name in ("b", "tau", "eta", "reasons", "expected")}
+    found = {name: getattr(advice, name) for name in ("b", "tau", "eta", "reasons", "expected")}
     if advice.moments is not None:
         m = advice.moments
-        told["moments"] = dict(zip(m._fields[:6], m[:6], strict=True))
-        told["autocorrelation"] = [
+        found["moments"] = dict(zip(m._fields[:6], m[:6], strict=True))
+        found["autocorrelation"] = [
             advice.memory.positive.autocorrelation,
             advice.memory.negative.autocorrelation,
         ]
-    return told
+    return found

@@ -1,10 +1,11 @@
 """flexphase plot RUN...: curves of runs, as a figure and a table."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from .common import say, show
-from .records import figure_file, load, picture_of, unused
+from .records import figure_file, load, named, picture_of, unused
 
 
 def add(subparsers: Any) -> None:
@@ -54,24 +55,9 @@ def run(args: argparse.Namespace) -> None:
     from .. import plot
 
     figure = figure_file(args.out, args.force)
-    table = None
-    if args.table is not None:
-        table = unused(args.table or figure.with_suffix(".csv"), args.force, option="--table")
-        if table.suffix.lower() != ".csv" and table != figure:
-            raise ValueError(
-                f"a table is written as .csv; give --table {table.with_suffix('.csv')}."
-            )
-    if table == figure:
-        raise ValueError(
-            f"--out and --table both name {figure}; give the table a name of its own, such as "
-            f"{figure.with_suffix('.csv')}."
-        )
+    table = None if args.table is None else table_file(args.table, figure, args.force)
     kept = [load(path) for path in args.runs]
-    labels = [k.label for k in kept]
-    names = [
-        k.label if labels.count(k.label) == 1 else f"{k.label} ({k.folder.name}, {i + 1})"
-        for i, k in enumerate(kept)
-    ]
+    names = named(kept)
     if args.fields:
         if len(kept) > 1:
             raise ValueError("--fields draws one run; give one.")
@@ -92,6 +78,19 @@ def run(args: argparse.Namespace) -> None:
     say(f"{figure}" + (f" and {table}" if table else ""))
     if args.json:
         show({"out": figure, "table": table, "x": args.x, "runs": rows})
+
+
+def table_file(given: str, figure: Path, force: bool) -> Path:
+    """The table to write: the file that --table names, or one beside the figure."""
+    table = unused(given or figure.with_suffix(".csv"), force, option="--table")
+    if table == figure:
+        raise ValueError(
+            f"--out and --table both name {figure}; give the table a name of its own, such as "
+            f"{figure.with_suffix('.csv')}."
+        )
+    if table.suffix.lower() != ".csv":
+        raise ValueError(f"a table is written as .csv; give --table {table.with_suffix('.csv')}.")
+    return table
 
 
 def finals(
@@ -129,7 +128,8 @@ def finals(
     return rows
 
 
-def write_table(path: Any, rows: list[dict[str, Any]]) -> None:
+def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    """The rows as .csv, six digits each."""
     import pandas as pd
 
     from ..files import replacing

@@ -20,14 +20,15 @@ MOST = 4000  # compiled programs that are kept
 
 
 def prepare(words: Sequence[str]) -> None:
-    """Begin a process with these words of the command line."""
+    """Set up the process for these words of the command line."""
     keep_compiled()
-    # A process that was killed while it wrote there: the program is compiled again, in silence.
+    # An entry is broken where a process was killed while it wrote: JAX compiles it again.
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache entry")
     gc.set_threshold(200_000, 20, 100)  # imports and traces make many objects, and little garbage
-    atexit.register(gc.freeze)  # nor has it to be collected at the end
-    if not any(word.startswith("--dask") for word in words):
-        # Where dask is installed, xarray imports it for every array: half a second.
+    atexit.register(gc.freeze)  # a collection before the exit would free nothing that is needed
+    if "xarray" not in sys.modules and not any(word.startswith("--dask") for word in words):
+        # Where dask is installed, xarray imports it for every array: half a second. An xarray that
+        # is there already has seen it, and would ask for it.
         sys.modules.setdefault("dask", None)  # type: ignore[arg-type]
 
 

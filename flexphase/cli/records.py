@@ -78,6 +78,15 @@ def load(path: str | Path) -> Kept:
     return Kept(Record.load(file), file.parent)
 
 
+def named(kept: list[Kept]) -> list[str]:
+    """Labels of the runs, all different."""
+    labels = [one.label for one in kept]
+    return [
+        label if labels.count(label) == 1 else f"{label} ({one.folder.name}, {i + 1})"
+        for i, (label, one) in enumerate(zip(labels, kept, strict=True))
+    ]
+
+
 def picture_of(record: Any) -> tuple[int, int] | None:
     """Height and width of a picture of the data, where the record says them."""
     shape = record.attrs.get("picture")

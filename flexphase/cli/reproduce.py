@@ -21,14 +21,14 @@ def add(subparsers: "argparse._SubParsersAction") -> None:
 def add_experiments(
     p: argparse.ArgumentParser, what: str, known: Mapping[str, Experiment], more: list[str]
 ) -> None:
-    """The options of a command that runs experiments: which `what`, its size, where, by whom."""
+    """The options of a command that runs experiments: which one, its size, folder and executor."""
     words = "; ".join(f"{name}: {experiment.title}" for name, experiment in known.items())
     p.add_argument("figure", choices=[*known, *more], help=f"which {what} ({words})")
     size = p.add_mutually_exclusive_group()
     size.add_argument(
         "--quick",
         action="store_true",
-        help="small sizes, minutes (what is done when nothing is said)",
+        help="small sizes, minutes (the default)",
     )
     size.add_argument(
         "--full", action="store_true", help="the sizes of the paper, or of docs/studies.md"
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
     from ..sweep import Dask, Local
 
     executor = Dask(args.dask) if args.dask else Local(args.workers)
-    from ..experiments.reproduce import reproduce  # slow: the network is asked first
+    from ..experiments.reproduce import reproduce  # slow, so a wrong address is refused before
 
     try:
         print(reproduce(args.figure, size, out, args.resume, executor, command))

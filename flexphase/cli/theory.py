@@ -40,9 +40,8 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     folder = fresh_folder(args.out or run_folder(f"theory-{args.part}"))
-    result = {"variance": variance, "lengths": lengths, "bias": bias, "claims": claims}[args.part](
-        folder
-    )
+    parts = {"variance": variance, "lengths": lengths, "bias": bias, "claims": claims}
+    result = parts[args.part](folder)
     say(f"see {folder}")
     if args.json:
         show({"part": args.part, "out": folder} | result)
@@ -50,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def variance(folder: Path) -> dict[str, Any]:
+    """Fig. 3B, and traces against b of small learners; a row of moments for each learner."""
     import numpy as np
 
     from ..theory import figures
@@ -87,6 +87,7 @@ def variance(folder: Path) -> dict[str, Any]:
 
 
 def lengths(folder: Path) -> dict[str, Any]:
+    """Moments of random lengths and the share of short phases; a row for each formula."""
     from ..theory import figures
     from ..theory.claims import length_claims
 
@@ -97,6 +98,7 @@ def lengths(folder: Path) -> dict[str, Any]:
 
 
 def bias(folder: Path) -> dict[str, Any]:
+    """Transient and feedback bias against tau; a row for each claim about them."""
     from ..theory import figures
     from ..theory.claims_bias import bias_claims
     from ..theory.zoo import walks
@@ -107,6 +109,7 @@ def bias(folder: Path) -> dict[str, Any]:
 
 
 def claims(folder: Path) -> dict[str, Any]:
+    """All claims as claims.md and as rows, without a figure; how many pass and fail."""
     from ..theory.claims import markdown, table
 
     began = time.perf_counter()

@@ -33,6 +33,7 @@ def add(subparsers: Any) -> None:
 
 
 def output(p: argparse.ArgumentParser) -> None:
+    """`--out`, `--resume` and `--json`."""
     group = p.add_argument_group("output")
     group.add_argument(
         "--out",
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def go(args: argparse.Namespace, task: Task, data: Any, ticks: int, folder: Path) -> int:
-    """Train in a folder that is this run's own."""
+    """Train, and write the results to the folder, which this process has locked."""
     from ..progress import display
     from ..training import train
 
@@ -186,6 +187,7 @@ def label(args: argparse.Namespace) -> str:
 
 
 def write(path: Path, content: Any) -> None:
+    """The content as strict JSON."""
     write_file(path, json.dumps(common.plain(content), indent=2, allow_nan=False) + "\n")
 
 
@@ -233,6 +235,7 @@ def where_it_lies(record: Any) -> tuple[dict[str, Any], str]:
 
 
 def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
+    """Print the result, with --json as one object too; the exit code, 130 where interrupted."""
     final, metric = summary(record), record.metrics[0]
     clocks = {
         name: round(float(record[name].isel(record=-1).mean()))

@@ -21,7 +21,7 @@ from jax import Array
 from ..core import NONE, Optimiser, Phase, Run, State, Visits, declares, stimulus_key
 from ..data.held import Held
 from ..data.sources import Rows
-from ..estimators import Differential, LastTerm, TwoTerm, Weighted, weigh_isd
+from ..estimators import Differential, LastTerm, PhaseChange, TwoTerm, Weighted, weigh_isd
 from ..kernels import _native, owned, threads
 from ..lanes import Lanes
 from ..methods.contrastive_hebbian import ContrastiveHebbian
@@ -137,7 +137,8 @@ def held(source: Any) -> Any:
 
 def memory_of(estimator: Any) -> int:
     """What it remembers."""
-    return {TwoTerm: WAITING, Differential: CHANGE}.get(type(estimator), NOTHING)
+    kinds = {TwoTerm: WAITING, PhaseChange: WAITING, Differential: CHANGE}
+    return kinds.get(type(estimator), NOTHING)
 
 
 def weigh_change(phase: Phase) -> tuple[Array, Array]:
@@ -147,7 +148,7 @@ def weigh_change(phase: Phase) -> tuple[Array, Array]:
 
 def steps_at_the_end(estimator: Any) -> bool:
     """Does the optimiser step at the last tick of a phase only?"""
-    return type(estimator) is TwoTerm or estimator == Weighted(weigh_isd)
+    return memory_of(estimator) == WAITING or estimator == Weighted(weigh_isd)
 
 
 class LayeredEngine:
@@ -199,7 +200,7 @@ class LayeredEngine:
                 "functools.partial(optax.sgd, momentum=...) and LayerRates, with a momentum "
                 "between 0 and 1."
             )
-        return None if type(run.estimator) is Differential else not_on_tape(run.estimator)
+        return None if memory_of(run.estimator) else not_on_tape(run.estimator)
 
     def start(self, lanes: Lanes, params: Any = None) -> State:
         state = start(lanes, params)

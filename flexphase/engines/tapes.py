@@ -46,7 +46,7 @@ def keys(key: Array, n: Array) -> tuple[Array, Array, Array]:
     compiles to faster code.
     """
     if not jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
-        return tuple(phase_keys(key, n))  # type: ignore[return-value]
+        return tuple(phase_keys(key, n))
     phase = jax.random.fold_in(key, -1 - n)
     return jax.random.fold_in(phase, 0), jax.random.fold_in(phase, 1), jax.random.fold_in(phase, 2)
 
@@ -61,15 +61,15 @@ def not_on_tape(estimator: Any) -> str | None:
 
     Tried on phases of seven ticks: its weight must not change between the first and the last tick.
     """
-    if not isinstance(estimator, (Weighted, TwoTerm)):
+    if not isinstance(estimator, Weighted) and type(estimator) is not TwoTerm:
         return (
             f"the estimator {type(estimator).__name__} has a memory of its own, and the native "
             "engines know the weighted kind (Weighted) and two_term only."
         )
     for sign in (1.0, -1.0):
-        numbers: Any = (np.float32(sign), np.float32(0.3), np.float32(7), np.int32(7), np.int32(2))
-        phase = Phase(*numbers)
-        said = [estimator.weigh(phase._replace(left=np.int32(left))) for left in range(2, 7)]  # type: ignore[arg-type]
+        numbers: Any = (np.float32(sign), np.float32(0.3), np.float32(7), np.int32(7))
+        lefts: Any = np.arange(2, 7, dtype=np.int32)
+        said = [estimator.weigh(Phase(*numbers, left=left)) for left in lefts]
         if any(not np.array_equal(said[0], other) for other in said[1:]):
             return (
                 "the native engines need an estimator whose weight is the same at all ticks of a "

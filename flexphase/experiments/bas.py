@@ -7,6 +7,7 @@ from ..core import Optimiser, Run
 from ..data import Rows, bars_and_stripes
 from ..likelihood import NLL
 from ..methods import RBM
+from ..methods.binary import NegativeStart
 from ..rules import Rule, aol, aol_random, cd, isd
 
 SIDE, HIDDEN = 4, 16
@@ -30,13 +31,15 @@ def rule(name: str, length: int, b: float) -> Rule:
     raise ValueError(f"there is no rule {name!r}.")
 
 
-def build(name: str, length: int, eta: float, b: float = 0.5, start: str = "carry") -> Run:
+def build(
+    name: str, length: int, eta: float, b: float = 0.5, start: NegativeStart = "carry"
+) -> Run:
     """The run of a cell: a rule's `name`, the (mean) length of its phases, eta and b.
 
     `start` is where a negative phase begins. For CD-k, whose phases alternate, `carry` goes on from
     the h that was just sampled given the data: CD as Hinton has it, without a second draw of h.
     """
-    method = RBM(SIDE**2, HIDDEN, visible_bias=False, negative_start=start)  # type: ignore[arg-type]
+    method = RBM(SIDE**2, HIDDEN, visible_bias=False, negative_start=start)
     return Run(method, *rule(name, length, b), source(), Optimiser(eta))
 
 

@@ -29,7 +29,7 @@ from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, matching
 from .bas import HIDDEN, LABEL, METRICS, OPTIMUM, SIDE, source
-from .claims import LEVEL, decide, mean_sd, verdict
+from .claims import LEVEL, decide, mean_sd, p_value, verdict
 
 TITLE = "Phase processes: an RBM on Bars and Stripes under always-on learning"
 DATA = None
@@ -182,10 +182,9 @@ def agrees(size: dict[str, Any], name: str, ours: np.ndarray) -> Claim:
     )
     if size["phases"] != INDEPENDENT_PHASES:
         return Claim(words, f"{measured}, with fewer phases", "unclear", f"{test}; needs --full")
-    welch: Any = stats.ttest_ind_from_stats(
-        ours.mean(), ours.std(ddof=1), len(ours), mean, sd, INDEPENDENT_SEEDS, equal_var=False
-    )
-    p, near = float(welch.pvalue), abs(np.median(ours) - mean) <= sd
+    two = (ours.mean(), ours.std(ddof=1), len(ours), mean, sd, INDEPENDENT_SEEDS)
+    p = p_value(stats.ttest_ind_from_stats, *two, equal_var=False)
+    near = abs(np.median(ours) - mean) <= sd
     found = verdict(near and p >= LEVEL, p < LEVEL)
     return Claim(words, f"{measured}, p(different) = {p:.2g}", found, test)
 
@@ -193,7 +192,7 @@ def agrees(size: dict[str, Any], name: str, ours: np.ndarray) -> Claim:
 def about_slow(last: dict[str, np.ndarray], slow: dict[str, np.ndarray]) -> list[Claim]:
     """Slow weights against the last iterate, and their spread over processes."""
     gain = np.mean([last[name] - slow[name] for name in PROCESSES], axis=0)
-    p = float(stats.ttest_rel(gain, np.zeros_like(gain), alternative="greater").pvalue)
+    p = p_value(stats.ttest_rel, gain, np.zeros_like(gain), alternative="greater")
     better = Claim(
         "Slow weights are better than the last iterate, on average over the processes.",
         f"lower by {mean_sd(gain)} nats (mean and sd over seeds), p = {p:.2g}",
@@ -204,7 +203,7 @@ def about_slow(last: dict[str, np.ndarray], slow: dict[str, np.ndarray]) -> list
     spread_last, spread_slow = (
         np.std([values[name] for name in PROCESSES], axis=0, ddof=1) for values in (last, slow)
     )
-    p = float(stats.ttest_rel(spread_last, spread_slow, alternative="greater").pvalue)
+    p = p_value(stats.ttest_rel, spread_last, spread_slow, alternative="greater")
     alike = Claim(
         "With slow weights the order of phases matters less.",
         f"best and worst median differ by {before:.3g} nats, with slow weights by {after:.3g}; "

@@ -1,4 +1,4 @@
-"""A synapse as a piece of hardware: what becomes of a change that the optimiser asks for."""
+"""A synapse as a piece of hardware: how it carries out the changes of an optimiser."""
 
 from typing import Any, Literal, get_args
 
@@ -48,7 +48,7 @@ class Device(eqx.Module):
     | `pulse` | the smallest change: writes are whole numbers of pulses of this size |
     | `asymmetry` a | increases are 1 + a, decreases 1 - a times what was asked for |
     | `nonlinearity` n | soft bounds: times 1 - n w/R upwards and 1 + n w/R downwards |
-    | `spread` | from device to device: every synapse has a factor of mean 1 and this sd |
+    | `spread` | from device to device: log-normal factors, mean 1, this sd of the logarithm |
     | `proportional` | write noise: times 1 + proportional N(0, 1), afresh at every write |
     | `bits` | levels k R / (2^(bits-1) - 1), \\|k\\| < 2^(bits-1): signed integers |
     | `noise` | write noise: plus noise N(0, 1), at every write |
@@ -128,9 +128,8 @@ class Device(eqx.Module):
         k_write, k_spread, k_broken, k_value = jax.random.split(key, 4)
         state = Synapses(key=k_write if self.draws else ())
         if self.spread is not None:
-            width = self.spread
-            bell = normal(k_spread, params)
-            factors = jax.tree.map(lambda xi: jnp.exp(width * xi - width**2 / 2), bell)
+            sigma, noise = self.spread, normal(k_spread, params)
+            factors = jax.tree.map(lambda xi: jnp.exp(sigma * xi - sigma**2 / 2), noise)
             state = state._replace(spread=tied(factors))
         if self.breaks:
             dead, stuck = (jnp.float32(0) if p is None else p for p in (self.dead, self.stuck))
@@ -178,8 +177,8 @@ class Device(eqx.Module):
             change = self.pulse * self.rounded(key, change / self.pulse)
         change = change * self.response(change, w) * spread
         if self.proportional is not None:
-            bell = jax.random.normal(jax.random.fold_in(key, 1), w.shape)
-            change = change * (1 + self.proportional * bell)
+            xi = jax.random.normal(jax.random.fold_in(key, 1), w.shape)
+            change = change * (1 + self.proportional * xi)
         if self.bits is None:
             wrote, new = change != 0, w + change
         else:
@@ -201,7 +200,7 @@ class Device(eqx.Module):
         return jnp.sign(steps) * (below + up)
 
     def response(self, change: Array, w: Array) -> Any:
-        """What is left of a change, as a factor."""
+        """The factor (1 +- asymmetry) (1 -+ nonlinearity w / R), upper signs for increases."""
         factor: Any = 1
         if self.asymmetry is not None:
             factor = jnp.where(change > 0, 1 + self.asymmetry, 1 - self.asymmetry)
@@ -215,9 +214,11 @@ class Device(eqx.Module):
         return self.step * jnp.clip(jnp.round(w / self.step), -self.highest, self.highest)
 
     def bounded(self, w: Array) -> Array:
+        """Weights within the range."""
         return w if self.range is None else jnp.clip(w, -self.range, self.range)
 
     def leaked(self, params: PyTree) -> PyTree:
+        """Parameters one tick later: rest + exp(-1/leak) (w - rest)."""
         if self.leak is None:
             return params
         left = jnp.exp(-1 / self.leak)

@@ -1,7 +1,7 @@
 """The ledger: what a rule has to store, which signals it needs, what an update costs.
 
-Nothing is written down by hand: stores come from the shapes of the parts, signals from asking
-estimator and process, operations from their programs, and writes are counted in a real run.
+Stores come from the shapes of the state, signals from trying estimator and process, operations
+from their jaxprs, and writes are counted in a real run.
 """
 
 from typing import Any, NamedTuple

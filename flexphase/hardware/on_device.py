@@ -17,8 +17,8 @@ class OnDevice(eqx.Module):
     """An optimiser whose changes are written to devices; for every method.
 
     Args:
-        optimiser: what asks for changes.
-        device: what the synapses make of them. `Device()` gives the bits of the optimiser alone.
+        optimiser: computes the changes.
+        device: writes them. `Device()` gives the bits of the optimiser alone.
 
     Example: `Run(method, *aol(0.5, 100), source, OnDevice(Optimiser(0.01), Device.like("rram")))`.
     """

@@ -46,6 +46,7 @@ class Operations(NamedTuple):
         return Operations(*(a + b for a, b in zip(self, more, strict=True)))
 
     def times(self, n: int) -> "Operations":
+        """Those of n calls."""
         return Operations(*(n * a for a in self))
 
 

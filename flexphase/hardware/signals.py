@@ -1,4 +1,4 @@
-"""Which signals a rule needs: its estimator and its process are asked, nothing is looked up."""
+"""Which signals a rule needs, found by running its estimator and its process on a few phases."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def signals(run: Run) -> dict[str, bool]:
 
 
 def of_estimator(estimator: Estimator) -> dict[str, bool]:
-    """What it must be told: that on which its steps depend."""
+    """The signals on which its steps depend, found by trying it on phases that differ in one."""
     steps, applies = tried(estimator)
     always_positive, always_negative = (tried(estimator, signs=(s, s))[0] for s in (1, -1))
     return {
@@ -68,6 +68,7 @@ def tried(
 
 
 def refuses_random_phases(estimator: Estimator) -> bool:
+    """Does its check raise for phases of random sign?"""
     try:
         estimator.check(Phases(Bernoulli(0.5), Fixed(1)))
     except ValueError:

@@ -21,8 +21,8 @@ class Synapses(NamedTuple):
 
 
 def fail(broken: Array, value: Array, change: Array, w: Array, new: Array) -> Array:
-    """A broken synapse is at its value from the first change on that it is asked for; one that is
-    never asked, because its method does not have it, stays.
+    """The weights after a write, with broken synapses at their value from their first change on.
+    A parameter that the method never changes stays as it is.
     """
     return jnp.where(broken, jnp.where(change != 0, value, w), new)
 
@@ -34,10 +34,12 @@ def keys_like(key: Key, params: PyTree) -> PyTree:
 
 
 def normal(key: Key, params: PyTree) -> PyTree:
+    """N(0, 1), with the shapes of the parameters."""
     return jax.tree.map(lambda k, p: jax.random.normal(k, p.shape), keys_like(key, params), params)
 
 
 def uniform(key: Key, params: PyTree) -> PyTree:
+    """Uniform in [0, 1), with the shapes of the parameters."""
     return jax.tree.map(lambda k, p: jax.random.uniform(k, p.shape), keys_like(key, params), params)
 
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import count, matrix
+from ..checks import count, matrix, one_of
 from ..core import Key, where
 
 #: Where the chain of a negative phase begins: `carry` goes on from the state that the last phase
@@ -125,7 +125,10 @@ def _chains(method: Any, params: Any, keys: Key, x: Array, clamped: Array, steps
     def chain(key: Key, x: Array) -> Array:
         k_start, key = jax.random.split(key)
         z = init(k_start, method.visible, method.hidden, "random")[:2]
-        sweep = lambda t, z: method.gibbs(jax.random.fold_in(key, t), params, *z, x, clamped)  # noqa: E731
+
+        def sweep(t: Array, z: tuple[Array, Array]) -> tuple[Array, Array]:
+            return method.gibbs(jax.random.fold_in(key, t), params, *z, x, clamped)
+
         return jax.lax.fori_loop(0, steps, sweep, z)[0]
 
     return jax.vmap(chain)(keys, x)
@@ -134,10 +137,7 @@ def _chains(method: Any, params: Any, keys: Key, x: Array, clamped: Array, steps
 def check_units(visible: Any, hidden: Any, fewest_hidden: int, start: Any) -> None:
     count(visible, "visible")
     count(hidden, "hidden", fewest_hidden)
-    if start not in get_args(NegativeStart):
-        raise ValueError(
-            f"negative_start must be one of {', '.join(get_args(NegativeStart))}, not {start!r}."
-        )
+    one_of(start, get_args(NegativeStart), "negative_start")
 
 
 def check_rows(data: Any, visible: int) -> None:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..checks import one_of
 from ..core import Key
 from . import binary
 from .binary import NegativeStart, Units, bernoulli
@@ -107,8 +108,7 @@ class BoltzmannMachine(eqx.Module):
         scale: float = 0.01,
     ):
         binary.check_units(visible, hidden, 0, negative_start)
-        if sweep not in get_args(Sweep):
-            raise ValueError(f"sweep must be one of {', '.join(get_args(Sweep))}, not {sweep!r}.")
+        one_of(sweep, get_args(Sweep), "sweep")
         joined = check_mask(mask, visible + hidden)
         self.mask = jnp.asarray(joined)
         self.colour = jnp.asarray(

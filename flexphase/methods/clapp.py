@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import above_zero, count
+from ..checks import above_zero, layer_sizes
 from ..core import Key
 from .forward_forward import Layer, local_grad, normalise, respond
 
@@ -66,7 +66,7 @@ class CLAPP(eqx.Module):
     scale: float = eqx.field(static=True, default=1.0)
 
     def __check_init__(self):
-        check_sizes(self.sizes)
+        layer_sizes(self.sizes)
 
     def check(self, x: Any) -> None:
         check_pairs(x, 2 * self.sizes[0], f"sizes={self.sizes} asks for halves of {self.sizes[0]}")
@@ -122,7 +122,7 @@ class SelfContrastiveForwardForward(eqx.Module):
     scale: float = eqx.field(static=True, default=2.0)
 
     def __check_init__(self):
-        check_sizes(self.sizes)
+        layer_sizes(self.sizes)
 
     def check(self, x: Any) -> None:
         check_pairs(x, self.sizes[0], f"sizes={self.sizes} asks for {self.sizes[0]}")
@@ -157,15 +157,6 @@ class SelfContrastiveForwardForward(eqx.Module):
     def features(self, params: Any, images: Array) -> Array:
         """What all layers answer to each row alone, at unit length."""
         return jnp.concatenate([normalise(h) for h in self.answers(params, images)], axis=-1)
-
-
-def check_sizes(sizes: tuple[int, ...]) -> None:
-    if len(sizes) < 2:
-        raise ValueError(
-            f"sizes must name the input and at least one layer, such as (64, 100), not {sizes!r}."
-        )
-    for size in sizes:
-        count(size, "a layer's size")
 
 
 def check_pairs(x: Any, pixels: int, asked: str) -> None:

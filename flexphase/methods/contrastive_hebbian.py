@@ -23,16 +23,8 @@ from jax import Array
 from ..checks import above_zero, count
 from ..core import Key
 from .boltzmann import Couplings, check_mask
-from .equilibrium_propagation import (
-    Layer,
-    Params,
-    States,
-    check_pairs,
-    hard_sigmoid,
-    uniform_layers,
-)
-
-Pair = tuple[Array, Array]  # (input, target)
+from .equilibrium_propagation import Layer, Params, hard_sigmoid, uniform_layers
+from .layers import Layered, Pair, States, check_pairs
 
 
 def _dt(dt: Any) -> Array:
@@ -43,14 +35,13 @@ def _linear(x: Array) -> Array:
     return x
 
 
-class ContrastiveHebbian(eqx.Module):
+class ContrastiveHebbian(Layered):
     """Layers of `sizes` units, the input first. The stimulus is a pair (input, target):
     `Rows((inputs, targets))`. A positive phase clamps the output layer to the target, a negative
     one leaves it free; each goes on from the state that the last one left, or from rest with
     `reset`. `feedback` is gamma, in (0, 1]; 1 is Movellan's rule.
     """
 
-    sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
     feedback: Array = eqx.field(
         converter=lambda v: above_zero(v, "feedback, the strength gamma of the way down,", 1),
         default=1.0,
@@ -60,24 +51,9 @@ class ContrastiveHebbian(eqx.Module):
     linear_output: bool = eqx.field(static=True, default=False)
     reset: bool = eqx.field(static=True, default=False)
 
-    def __check_init__(self):
-        if len(self.sizes) < 2:
-            raise ValueError(
-                "sizes must name the input and at least one layer, such as (64, 32, 10), not "
-                f"{self.sizes!r}."
-            )
-        for size in self.sizes:
-            count(size, "a layer's size")
-
-    def check(self, x: Any) -> None:
-        check_pairs(x, self.sizes[0], self.sizes[-1])
-
     def init(self, key: Key) -> tuple[Params, States]:
         """Weights uniform within +-sqrt(6 / (units below + units)), biases 0, all units at rest."""
         return uniform_layers(key, self.sizes), self.rest()
-
-    def rest(self) -> States:
-        return tuple(jnp.zeros(n) for n in self.sizes[1:])
 
     def relax(self, params: Params, s: States, x: Array) -> States:
         """One step of all layers at once: s_l += dt (rho_l(what l receives) - s_l)."""

@@ -22,7 +22,7 @@ from jax import Array
 
 from ..checks import above_zero, count
 from ..core import Key, PyTree
-from .equilibrium_propagation import check_pairs
+from .layers import Pair, check_pairs
 
 
 class Resistors(NamedTuple):
@@ -133,21 +133,17 @@ class ResistorNetwork(eqx.Module):
         mean = v @ joined / jnp.broadcast_to(joined.sum(0), v.shape)
         return v + self.dt * (mean - v)
 
-    def enter(
-        self, key: Key, params: Resistors, z: Twins, x: tuple[Array, Array], sign: Array
-    ) -> Twins:
+    def enter(self, key: Key, params: Resistors, z: Twins, x: Pair, sign: Array) -> Twins:
         return z
 
-    def step(
-        self, key: Key, params: Resistors, z: Twins, x: tuple[Array, Array], sign: Array
-    ) -> Twins:
+    def step(self, key: Key, params: Resistors, z: Twins, x: Pair, sign: Array) -> Twins:
         volts, target = x
         both = self.relax(self.joined(params), jnp.stack(z)).at[:, self.inputs].set(volts[None])
         found = both[0, self.outputs]
         pulled = found + self.nudge * (target - found)
         return Twins(both[0], both[1].at[self.outputs].set(pulled))
 
-    def grad(self, params: Resistors, z: Twins, x: tuple[Array, Array], sign: Array) -> Resistors:
+    def grad(self, params: Resistors, z: Twins, x: Pair, sign: Array) -> Resistors:
         """(1 / nudge) dP/dk: in both circuits at once, or in that of the phase."""
         drops = [v[self.edges[:, 0]] - v[self.edges[:, 1]] for v in (z.nudged, z.free)]
         nudged, free = (0.5 / self.nudge * drop**2 for drop in drops)

@@ -18,11 +18,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import above_zero, count
+from ..checks import above_zero, layer_sizes
 from ..core import Key
-from .equilibrium_propagation import check_pairs
-
-Pair = tuple[Array, Array]  # (input, target)
+from .layers import Pair, check_pairs
 
 
 class ResistorLayer(NamedTuple):
@@ -67,13 +65,7 @@ class DeepResistor(eqx.Module):
     graded = True  # the nudge is beta times the amplitude
 
     def __check_init__(self):
-        if len(self.sizes) < 2:
-            raise ValueError(
-                "sizes must name the pixels and at least one layer, such as (784, 100, 10), not "
-                f"{self.sizes!r}."
-            )
-        for size in self.sizes:
-            count(size, "a layer's size")
+        layer_sizes(self.sizes)
         if self.least <= 0:
             raise ValueError(f"least, a conductance, must be above 0, not {self.least!r}.")
 

@@ -19,7 +19,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 
-from ..checks import count
+from ..checks import count, one_of
 from ..core import Key, PyTree, where
 from .binary import NegativeStart
 from .samplers import Descent, Sampler
@@ -79,9 +79,7 @@ class EnergyModel(eqx.Module):
     negative_start: NegativeStart = eqx.field(static=True, default="carry")
 
     def __check_init__(self):
-        if self.negative_start not in get_args(NegativeStart):
-            names = ", ".join(get_args(NegativeStart))
-            raise ValueError(f"negative_start must be one of {names}, not {self.negative_start!r}.")
+        one_of(self.negative_start, get_args(NegativeStart), "negative_start")
 
     def init(self, key: Key) -> tuple[PyTree, Roaming]:
         params, z = self.start(key)

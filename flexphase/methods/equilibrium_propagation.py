@@ -19,8 +19,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import above_zero, count, matrix
+from ..checks import above_zero, matrix
 from ..core import Key
+from .layers import Layered, Pair, States
 
 
 class Layer(NamedTuple):
@@ -29,7 +30,6 @@ class Layer(NamedTuple):
 
 
 Params = tuple[Layer, ...]
-States = tuple[Array, ...]  # s_1, ..., s_L
 
 
 def hard_sigmoid(x: Array) -> Array:
@@ -60,20 +60,6 @@ def uniform_layers(key: Key, sizes: tuple[int, ...]) -> Params:
     )
 
 
-def check_pairs(x: Any, inputs: int, outputs: int) -> None:
-    """Stimuli are pairs (inputs, targets) with these numbers of columns."""
-    if not isinstance(x, tuple) or len(x) != 2:
-        raise ValueError(
-            "this method learns from pairs of inputs and targets; use Rows((inputs, targets))."
-        )
-    for array, units, what in zip(x, (inputs, outputs), ("inputs", "targets"), strict=True):
-        if matrix(array).shape[1] != units:
-            raise ValueError(
-                f"the {what} have {array.shape[1]} columns, but the network asks for {units}; make "
-                "the two agree."
-            )
-
-
 def relax(
     params: Params, s: States, x: Array, target: Array, beta: Array, dt: Array, rho: Callable
 ) -> States:
@@ -88,7 +74,7 @@ def relax(
     return tuple(new)
 
 
-class EquilibriumPropagation(eqx.Module):
+class EquilibriumPropagation(Layered):
     """Layers of `sizes` units, the input first. The stimulus is a pair (input, target):
     `Rows((inputs, targets))`.
 
@@ -102,7 +88,6 @@ class EquilibriumPropagation(eqx.Module):
     complex plane, see `RandomSign` and `Holomorphic`.
     """
 
-    sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
     beta: Array = eqx.field(
         converter=lambda v: above_zero(v, "beta, the strength of the nudge,"), default=0.5
     )
@@ -114,37 +99,18 @@ class EquilibriumPropagation(eqx.Module):
     reset: bool = eqx.field(static=True, default=False)
     graded = True
 
-    def __check_init__(self):
-        if len(self.sizes) < 2:
-            raise ValueError(
-                "sizes must name the input and at least one layer, such as (64, 32, 10), not "
-                f"{self.sizes!r}."
-            )
-        for size in self.sizes:
-            count(size, "a layer's size")
-
-    def check(self, x: Any) -> None:
-        check_pairs(x, self.sizes[0], self.sizes[-1])
-
     def init(self, key: Key) -> tuple[Params, States]:
         """Weights uniform within +-sqrt(6 / (units below + units)), biases 0, all units at rest."""
         return uniform_layers(key, self.sizes), self.rest()
 
-    def rest(self) -> States:
-        return tuple(jnp.zeros(n) for n in self.sizes[1:])
-
-    def enter(
-        self, key: Key, params: Params, z: States, x: tuple[Array, Array], sign: Array
-    ) -> States:
+    def enter(self, key: Key, params: Params, z: States, x: Pair, sign: Array) -> States:
         return self.rest() if self.reset else z
 
-    def step(
-        self, key: Key, params: Params, z: States, x: tuple[Array, Array], sign: Array
-    ) -> States:
+    def step(self, key: Key, params: Params, z: States, x: Pair, sign: Array) -> States:
         nudge = self.beta * (sign if self.centred else jnp.maximum(sign, 0))
         return relax(params, z, *x, nudge, self.dt, self.activation)
 
-    def grad(self, params: Params, z: States, x: tuple[Array, Array], sign: Array) -> Params:
+    def grad(self, params: Params, z: States, x: Pair, sign: Array) -> Params:
         """(1/beta) dE/dtheta, the same function in both phases."""
         scale = -1 / (self.beta * (2 if self.centred else 1))
         return tuple(

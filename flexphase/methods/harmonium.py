@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import count
+from ..checks import count, one_of
 from ..core import Key
 from . import binary
 from .binary import NegativeStart, Units, bernoulli
@@ -54,9 +54,7 @@ class Harmonium(eqx.Module):
 
     def __check_init__(self):
         count(self.hidden, "hidden")
-        if self.negative_start not in get_args(NegativeStart):
-            names = ", ".join(get_args(NegativeStart))
-            raise ValueError(f"negative_start must be one of {names}, not {self.negative_start!r}.")
+        one_of(self.negative_start, get_args(NegativeStart), "negative_start")
 
     @property
     def visible(self) -> int:

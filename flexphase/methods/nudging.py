@@ -21,9 +21,8 @@ from jax import Array
 
 from ..checks import count
 from ..core import Key
-from .equilibrium_propagation import EquilibriumPropagation, Layer, Params, States, relax
-
-Pair = tuple[Array, Array]
+from .equilibrium_propagation import EquilibriumPropagation, Layer, Params, relax
+from .layers import Pair, States
 
 
 class Nudged(NamedTuple):

@@ -11,16 +11,16 @@ negative phase is possible, and a waste of time. `Clamped` leaves it out.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import above_zero, count
+from ..checks import above_zero
 from ..core import Key
-from .equilibrium_propagation import Layer, Params, States, check_pairs
+from .equilibrium_propagation import Layer, Params
+from .layers import Layered, Pair, States
 
 
 def predictions(params: Params, z: States, x: Array, rho: Callable[[Array], Array]) -> States:
@@ -35,7 +35,7 @@ def energy(params: Params, z: States, x: Array, rho: Callable[[Array], Array]) -
     return sum((0.5 * ((s - m) ** 2).sum() for s, m in zip(z, mu, strict=True)), jnp.zeros(()))
 
 
-class PredictiveCoding(eqx.Module):
+class PredictiveCoding(Layered):
     """Layers of `sizes` units, the input first. The stimulus is a pair (input, target):
     `Rows((inputs, targets))`.
 
@@ -48,23 +48,10 @@ class PredictiveCoding(eqx.Module):
     weights and activities move together: incremental predictive coding (Salvatori et al. 2024).
     """
 
-    sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
     dt: Array = eqx.field(
         converter=lambda v: above_zero(v, "dt, the step of the relaxation,", 1), default=0.2
     )
     activation: Callable[[Array], Array] = eqx.field(static=True, default=jax.nn.relu)
-
-    def __check_init__(self):
-        if len(self.sizes) < 2:
-            raise ValueError(
-                "sizes must name the input and at least one layer, such as (64, 32, 10), not "
-                f"{self.sizes!r}."
-            )
-        for size in self.sizes:
-            count(size, "a layer's size")
-
-    def check(self, x: Any) -> None:
-        check_pairs(x, self.sizes[0], self.sizes[-1])
 
     def init(self, key: Key) -> tuple[Params, States]:
         """Weights and biases uniform within +-1/sqrt(units below)."""
@@ -79,7 +66,7 @@ class PredictiveCoding(eqx.Module):
                     jax.random.uniform(k_c, shape[1:], minval=-bound, maxval=bound),
                 )
             )
-        return tuple(params), tuple(jnp.zeros(n) for n in self.sizes[1:])
+        return tuple(params), self.rest()
 
     def forward(self, params: Params, x: Array) -> States:
         """The activities without any error: the feed-forward pass."""
@@ -95,14 +82,10 @@ class PredictiveCoding(eqx.Module):
         mu = predictions(params, z, x, self.activation)
         return tuple(s - m for s, m in zip(z, mu, strict=True))
 
-    def enter(
-        self, key: Key, params: Params, z: States, x: tuple[Array, Array], sign: Array
-    ) -> States:
+    def enter(self, key: Key, params: Params, z: States, x: Pair, sign: Array) -> States:
         return self.clamp(self.forward(params, x[0]), x[1], sign)
 
-    def step(
-        self, key: Key, params: Params, z: States, x: tuple[Array, Array], sign: Array
-    ) -> States:
+    def step(self, key: Key, params: Params, z: States, x: Pair, sign: Array) -> States:
         """z_l += dt (-e_l + rho'(z_l) (W_{l+1} e_{l+1})), and the target where it is clamped."""
         e = self.errors(params, z, x[0])
         new = []
@@ -111,7 +94,7 @@ class PredictiveCoding(eqx.Module):
             new.append(s + self.dt * (slope(layer.W @ above)[0] - error))
         return self.clamp((*new, z[-1] - self.dt * e[-1]), x[1], sign)
 
-    def grad(self, params: Params, z: States, x: tuple[Array, Array], sign: Array) -> Params:
+    def grad(self, params: Params, z: States, x: Pair, sign: Array) -> Params:
         """dF/dtheta, the same function in both phases: zero at the feed-forward pass."""
         below = (x[0], *(self.activation(s) for s in z[:-1]))
         errors = self.errors(params, z, x[0])

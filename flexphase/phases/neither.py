@@ -7,11 +7,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..checks import at_least_one, positive_length
-from ..core import Key, Phase, Process, declares, where
-from .process import endless
+from ..core import Key, Phase, Process, where
+from .process import Derived, endless
 
 
-class Pauses(eqx.Module):
+class Pauses(Derived):
     """A pause before every phase: the network runs freely and learning rests (sign 0).
 
     Odd phases are those of the process, even ones are pauses. `b` counts phases with a sign only,
@@ -30,27 +30,12 @@ class Pauses(eqx.Module):
     rests = True
 
     @property
-    def alternates(self) -> bool:
-        return self.process.alternates
-
-    @property
-    def graded(self) -> bool:
-        return declares(self.process, "graded")
-
-    @property
-    def b(self) -> Array:
-        return self.process.b
-
-    @property
     def mean_length(self) -> Array:
         return (self.process.mean_length + self.ticks) / 2
 
     def with_length(self, tau: Any) -> "Pauses":
         """Phases of mean length tau, with the same pauses."""
         return Pauses(self.process.with_length(tau), self.ticks)
-
-    def init(self, key: Key) -> Any:
-        return self.process.init(key)
 
     def step(self, key: Key, n: Array, state: Any) -> tuple[Phase, Any]:
         one = jnp.float32(1)

@@ -113,7 +113,28 @@ def endless(process: Process, what: str) -> Process:
     return process
 
 
-class Stretched(eqx.Module):
+class Derived(eqx.Module):
+    """A process made from another one: it keeps the order of signs, b and the memory."""
+
+    process: eqx.AbstractVar[Process]
+
+    @property
+    def alternates(self) -> bool:
+        return self.process.alternates
+
+    @property
+    def graded(self) -> bool:
+        return declares(self.process, "graded")
+
+    @property
+    def b(self) -> Array:
+        return self.process.b
+
+    def init(self, key: Key) -> Any:
+        return self.process.init(key)
+
+
+class Stretched(Derived):
     """The phases of any process, made longer or shorter so that their mean length is tau.
 
     Longer ones are multiplied, shorter ones shrink towards one tick; both are rounded at random,
@@ -128,20 +149,8 @@ class Stretched(eqx.Module):
     tau: Array = eqx.field(converter=lambda tau: at_least_one(tau, "the mean length of a phase"))
 
     @property
-    def alternates(self) -> bool:
-        return self.process.alternates
-
-    @property
-    def graded(self) -> bool:
-        return declares(self.process, "graded")
-
-    @property
     def rests(self) -> bool:
         return declares(self.process, "rests")
-
-    @property
-    def b(self) -> Array:
-        return self.process.b
 
     @property
     def mean_length(self) -> Array:
@@ -149,9 +158,6 @@ class Stretched(eqx.Module):
 
     def with_length(self, tau: Any) -> "Stretched":
         return Stretched(self.process, tau)
-
-    def init(self, key: Key) -> Any:
-        return self.process.init(key)
 
     def step(self, key: Key, n: Array, state: Any) -> tuple[Phase, Any]:
         phase, state = self.process.step(key, n, state)

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from ..averages import Slow, average_of
 from ..catalogue import RULES
 from ..catalogue.arguments import did_you_mean
-from ..core import NONE, Run, Visits
+from ..core import NONE, Run
 from ..engines import choose
 from ..lanes import lanes
 from ..log import budget
@@ -53,7 +53,7 @@ def learn(
     start: Learned | None = None,
     verbose: Any = 0,
 ) -> Learned:
-    """One network after so many ticks: what `train` does, without a record.
+    """One network after so many ticks: `train` neither starts from units nor gives them back.
 
     Args:
         average: a fraction such as 0.5: return the mean of the parameters over the rest of
@@ -76,18 +76,10 @@ def learn(
             done += n
             bar(done, ticks, {})
 
-        state = engine.advance(every, state, ticks, report, moments_of(slow, ticks))
+        visits = NONE if slow is None else slow.visits(ticks, 0, ticks)
+        state = engine.advance(every, state, ticks, report, visits)
     params = state.params if slow is None else slow.params(state.params)
     return Learned(first_lane(params), first_lane(state.z))
-
-
-def moments_of(slow: Slow | None, ticks: int) -> Visits:
-    """The moments at which the parameters are added to the slow weights."""
-    if slow is None:
-        return NONE
-    at = slow.average.moments(ticks).tolist()
-    due = iter(at)
-    return Visits(tuple(at), lambda params: slow.add(params, next(due)))
 
 
 def first_lane(tree: Any) -> Any:

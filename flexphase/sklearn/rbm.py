@@ -19,6 +19,7 @@ from ..data import Rows
 from ..kernels import MISSING, rbm_nll
 from ..likelihood import log_z
 from ..methods import RBM
+from ..methods.binary import NegativeStart
 from ..methods.rbm import Params
 from .learning import Learned, learn, rule_of, seed_of, ticks_for
 
@@ -70,7 +71,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rule: str = "cd",
         b: float = 0.5,
         length: float = 1,
-        negative_start: str = "persistent",
+        negative_start: NegativeStart = "persistent",
         average: float | None = None,
         likelihood: Likelihood = "auto",
         verbose: int = 0,
@@ -83,7 +84,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.rule = rule
         self.b = b
         self.length = length
-        self.negative_start = negative_start
+        self.negative_start: NegativeStart = negative_start
         self.average = average
         self.likelihood = likelihood
         self.verbose = verbose
@@ -108,7 +109,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _run(self, rows: np.ndarray) -> Run:
         eta = self.learning_rate / count(self.batch_size, "batch_size")
-        method = RBM(rows.shape[1], self.n_components, negative_start=self.negative_start)  # type: ignore[arg-type]
+        method = RBM(rows.shape[1], self.n_components, negative_start=self.negative_start)
         return Run(method, *rule_of(self.rule, self.b, self.length), Rows(rows), Optimiser(eta))
 
     def _learn(self, rows: np.ndarray, passes: int, start: Learned | None) -> Learned:

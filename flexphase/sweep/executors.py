@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from ..machine import cores
 
@@ -33,6 +33,12 @@ class Executor(Protocol):
     def close(self) -> None:
         """Give back what the executor holds."""
         ...
+
+
+def pipes(process: subprocess.Popen) -> tuple[IO[bytes], IO[bytes]]:
+    """Standard input and output of a worker."""
+    assert process.stdin and process.stdout
+    return process.stdin, process.stdout
 
 
 class Local:
@@ -66,14 +72,14 @@ class Local:
         def start() -> None:
             process = self._start(max(1, cores() // workers))
             self.processes.append(process)
-            selector.register(process.stdout, selectors.EVENT_READ, process)  # type: ignore[arg-type]
+            selector.register(pipes(process)[1], selectors.EVENT_READ, process)
             give(process)
 
         def give(process: subprocess.Popen) -> None:
             busy[process] = task = todo.pop()
             with contextlib.suppress(BrokenPipeError):  # it has died: reading from it will tell
-                process.stdin.write(task.encode() + b"\n")  # type: ignore[union-attr]
-                process.stdin.flush()  # type: ignore[union-attr]
+                pipes(process)[0].write(task.encode() + b"\n")
+                pipes(process)[0].flush()
 
         try:
             for _ in range(workers):
@@ -112,8 +118,8 @@ class Local:
         process.kill()
         process.wait()
         with contextlib.suppress(BrokenPipeError):  # what it had not read yet
-            process.stdin.close()  # type: ignore[union-attr]
-        process.stdout.close()  # type: ignore[union-attr]
+            pipes(process)[0].close()
+        pipes(process)[1].close()
         self.processes.remove(process)
 
 
@@ -139,7 +145,7 @@ class Dask:
             ) from None
         try:
             asyncio.run(_knock(address, timeout))
-            self.client = distributed.Client(address, timeout=timeout, set_as_default=False)  # type: ignore[no-untyped-call]
+            self.client = distributed.Client(address, timeout=timeout, set_as_default=False)
         except (OSError, ValueError, TypeError, TimeoutError) as error:
             raise ValueError(f"no Dask scheduler answers at {address} ({_line(error)}).") from None
 

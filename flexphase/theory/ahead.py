@@ -1,8 +1,7 @@
 """Advice for a run as a whole: what it reaches, not what holds at one checkpoint.
 
-At the start everything mixes at once and any advice that is measured there holds there only. So
-short runs come first (`ladder`), and the moments and the mixing are those of the machines that
-they trained.
+An untrained network mixes at once, so that advice measured there holds there only. Therefore short
+runs come first (`ladder`); moments and mixing are those of a machine that half the run has trained.
 """
 
 from collections.abc import Callable
@@ -50,25 +49,20 @@ def plan_run(
         seeds: networks for each short run; more where they do not agree.
         lanes: chains for the moments.
         seed: of everything; the planned run should have others.
-        say: is given a line at every step.
+        say: called with a line of text at every step.
 
     Example: `plan_run(run, NLL(data), ticks=2_000_000, average=0.5)`
     """
-    while True:
-        ladder = climb(run, metric, ticks, average=average, seeds=seeds, seed=seed, say=say)
-        near, spread = ladder.sure()
-        if near >= SURE or 2 * seeds > MOST:
-            break
-        seeds *= 2
-        say(f"only {near:.0%} of resamples agree: again with {seeds} seeds")
+    ladder = agreed(run, metric, ticks, average=average, seeds=seeds, seed=seed, say=say)
+    near, spread = ladder.sure()
     eta = ladder.eta * 2.0**ladder.best
     say("moments and mixing of the machine that half the run trains")
     best = at_rate(run, eta)
     trained = train(best, ticks=max(1, ticks // 2), seed=seed, records=1).parameters()
     why_eta = (
         f"{eta:.3g} should end lowest of {len(ladder.values)} rates in runs of 1/8 to 1/2 of the "
-        f"length ({seeds} seeds, the work of {ladder.work:.0f} networks); {near:.0%} of resamples "
-        "stay within a factor of 2"
+        f"length ({ladder.seeds} seeds, the work of {ladder.work:.0f} networks); {near:.0%} of "
+        "resamples stay within a factor of 2"
     )
     read = "last iterate" if average is None else "slow weights"
     limits = (
@@ -85,11 +79,31 @@ def plan_run(
         return Plan(b, tau, eta, reasons, expected, None, None)
     b, why_b = advised_b(best, there)
     tau, eta, why_tau = advised_tau(
-        run, metric, ticks, ladder, there, average=average, seeds=seeds, seed=seed, say=say
+        run, metric, ticks, ladder, there, average=average, seed=seed, say=say
     )
     reasons = {"b": why_b, "tau": why_tau, "eta": why_eta, "limits": limits}
     expected |= {name: there.expected[name] for name in ("gradient", "variance")}
     return there._replace(b=b, tau=tau, eta=eta, reasons=reasons, expected=expected)
+
+
+def agreed(
+    run: Run,
+    metric: Metric,
+    ticks: int,
+    *,
+    average: float | None,
+    seeds: int,
+    seed: int,
+    say: Callable[[str], None],
+) -> Ladder:
+    """A ladder with so many seeds that SURE of the resamples agree on eta, or MOST seeds."""
+    while True:
+        ladder = climb(run, metric, ticks, average=average, seeds=seeds, seed=seed, say=say)
+        near, _ = ladder.sure()
+        if near >= SURE or 2 * seeds > MOST:
+            return ladder
+        seeds *= 2
+        say(f"only {near:.0%} of resamples agree: again with {seeds} seeds")
 
 
 def advised_b(run: Run, there: Plan) -> tuple[float, str]:
@@ -113,7 +127,6 @@ def advised_tau(
     there: Plan,
     *,
     average: float | None,
-    seeds: int,
     seed: int,
     say: Callable[[str], None],
 ) -> tuple[int, float, str]:
@@ -130,7 +143,7 @@ def advised_tau(
     say(f"phases of {asked} ticks against {tau:g}")
     half, around = ticks // 2, [ladder.best - 1, ladder.best, ladder.best + 1]
     other: Any = run._replace(process=of_length(run.process, asked))
-    theirs = rung(other, metric, around, half, average, seeds, seed)
+    theirs = rung(other, metric, around, half, average, ladder.seeds, seed)
     ours = {k: rungs[-1] for k, rungs in ladder.values.items() if -1 in rungs}
     k, mine = (lowest({k: float(v.mean()) for k, v in each.items()}) for each in (theirs, ours))
     welch: Any = stats.ttest_ind(theirs[k], ours[mine], equal_var=False, alternative="less")

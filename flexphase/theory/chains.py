@@ -1,7 +1,7 @@
 """Small learners as explicit Markov chains in float64: Theorem 1 computed instead of sampled.
 
-A chain knows its transition matrix as a function of theta. Derivatives are complex steps, f'(x) =
-Im f(x + ih) / h: exact to rounding.
+A chain holds its transition matrix as a function of theta. Derivatives are complex steps,
+f'(x) = Im f(x + ih) / h: exact to rounding.
 """
 
 from collections.abc import Callable

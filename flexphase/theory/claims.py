@@ -20,7 +20,7 @@ from ..training import train
 from . import lengths
 from .exact import exact_moments
 from .moments import moments
-from .streams import deviation, fitted_b, second_differences, stream
+from .streams import Stream, deviation, fitted_b, second_differences, stream
 from .variance import Moments, best_b, given, least_penalty, penalty, trace_isd, trace_two_term
 from .zoo import Learner, learners
 
@@ -66,16 +66,23 @@ def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> It
     """Proposition 1, the appendix proposition and both lemmas, on streams of estimates that the
     learner really produces: `lanes` of `phases` phases.
     """
-    m = moments(learner.two_term(), learner.params, phases=phases, lanes=lanes, seed=1)
-    pairs = stream(learner.two_term(), learner.params, phases=phases, lanes=lanes, seed=2)
-    singles = [
-        stream(learner.isd(b), learner.params, phases=phases, lanes=lanes, seed=3 + i)
-        for i, b in enumerate(B)
-    ]
+    size = {"phases": phases, "lanes": lanes}
+    m = moments(learner.two_term(), learner.params, seed=1, **size)
+    pairs = stream(learner.two_term(), learner.params, seed=2, **size)
+    singles = [stream(learner.isd(b), learner.params, seed=3 + i, **size) for i, b in enumerate(B)]
+    trace, error = np.array([single.trace() for single in singles]).T
+    yield unbiased(learner.name, singles, pairs)
+    yield from predicted_traces(learner.name, m, trace, error, pairs)
+    yield from lemmas(learner.name, m, trace, error, pairs)
+    yield best_of_traces(learner.name, m, trace, error)
+
+
+def unbiased(learner: str, singles: list[Stream], pairs: Stream) -> Prediction:
+    """Proposition 1: eq. 2 has the mean of eq. 1 at every b."""
     z = max(deviation(single.mean, pairs.mean) for single in singles)
-    yield Prediction(
+    return Prediction(
         source="Proposition 1",
-        learner=learner.name,
+        learner=learner,
         statement="ISD is unbiased, b = 0.05 to 0.95",
         predicted="z = 0",
         measured=z,
@@ -83,12 +90,17 @@ def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> It
         test=f"largest |z| over b and 8 directions below {FEW:.2f}",
         passed=bool(z < FEW),
     )
-    trace, error = np.array([single.trace() for single in singles]).T
+
+
+def predicted_traces(
+    learner: str, m: Moments, trace: np.ndarray, error: np.ndarray, pairs: Stream
+) -> Iterator[Prediction]:
+    """Tr cov of eq. 2 at each b, and of eq. 1, against what the moments predict."""
     off = trace / trace_isd(m, B) - 1
     worst = np.argmax(np.abs(off))
     yield Prediction(
         source="App. proposition",
-        learner=learner.name,
+        learner=learner,
         statement="Tr cov of ISD against b",
         predicted="ratio 1",
         measured=1 + off[worst],
@@ -100,7 +112,7 @@ def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> It
     (two, two_error), expected = pairs.trace(), float(trace_two_term(m))
     yield Prediction(
         source="App. A, eq. 1",
-        learner=learner.name,
+        learner=learner,
         statement="Tr cov of the two-term estimate, with the cross term",
         predicted="ratio 1",
         measured=two / expected,
@@ -108,34 +120,41 @@ def variance_claims(learner: Learner, phases: int = 500, lanes: int = 512) -> It
         test="within 2 %",
         passed=abs(two / expected - 1) < 0.02,
     )
+
+
+def lemmas(
+    learner: str, m: Moments, trace: np.ndarray, error: np.ndarray, pairs: Stream
+) -> Iterator[Prediction]:
+    """Tr cov of eq. 2 lies above that of eq. 1 (Lemma 1) and is convex in b (Lemma 2)."""
+    two, two_error = pairs.trace()
     excess = (trace - two) / np.hypot(error, two_error)
-    yield Prediction(
-        source="Lemma 1",
-        learner=learner.name,
-        statement="ISD has the larger variance",
-        predicted="z > 0",
-        measured=excess.min(),
-        error=1.0,
-        test="smallest z over b above 3",
-        passed=excess.min() > 3,
-        note=f"mu+ . mu- = {m.means:.3g}",
-    )
     bend = second_differences(B, trace, error)
-    yield Prediction(
-        source="Lemma 2",
-        learner=learner.name,
-        statement="Tr cov is convex in b",
-        predicted="z > 0",
-        measured=bend.min(),
-        error=1.0,
-        test="second differences: smallest z above 3",
-        passed=bend.min() > 3,
-    )
+    for source, statement, z, test, note in (
+        (
+            "Lemma 1",
+            "ISD has the larger variance",
+            excess.min(),
+            "smallest z over b above 3",
+            f"mu+ . mu- = {m.means:.3g}",
+        ),
+        (
+            "Lemma 2",
+            "Tr cov is convex in b",
+            bend.min(),
+            "second differences: smallest z above 3",
+            "",
+        ),
+    ):
+        yield Prediction(source, learner, statement, "z > 0", z, 1.0, test, z > 3, note)
+
+
+def best_of_traces(learner: str, m: Moments, trace: np.ndarray, error: np.ndarray) -> Prediction:
+    """The b at which simulated traces are least, against b* from the moments."""
     fit, fit_error = fitted_b(B, trace, error)
     total = float(np.hypot(fit_error, m.error(best_b)))
-    yield Prediction(
+    return Prediction(
         source="App. proposition",
-        learner=learner.name,
+        learner=learner,
         statement="b*, minimum of the simulated traces",
         predicted=f"{best_b(m):.4f}",
         measured=fit,

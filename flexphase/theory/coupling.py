@@ -45,9 +45,19 @@ def gap(
 ) -> np.ndarray:
     """(lanes, d) samples of [sum of always-on updates] - [the same with theta frozen].
 
-    Their mean is the feedback bias of a phase of `sign` and (mean) length tau that begins at `at`,
-    a lane each, with weights 1/b and -1/(1-b). Phases last tau ticks, or are geometric, or have any
-    law: `survival` is P(T >= t) for t = 1, 2, ...
+    Their mean is the feedback bias of a phase, with weights 1/b and -1/(1-b).
+
+    Args:
+        method: any method.
+        params: where theta starts, flat in the result.
+        at: states and stimuli with which the phase begins, a lane each.
+        sign: of the phase.
+        eta: learning rate.
+        tau: (mean) length of the phase in ticks.
+        geometric: are lengths geometric, or all tau?
+        b: probability of a positive phase.
+        seed: of the noise, which both sums share.
+        survival: P(T >= t) for t = 1, 2, ..., of any other law.
     """
     prob = float(probability(b))
     s = 1 / prob if sign > 0 else -1 / (1 - prob)
@@ -55,12 +65,12 @@ def gap(
         q = 1 - 1 / tau if geometric else 1.0
         survival = q ** np.arange(horizon(tau, geometric))
     ticks = len(survival)
-    lives = np.zeros(2 ** int(np.ceil(np.log2(ticks))), np.float32)  # few sizes to compile
-    lives[:ticks] = survival
+    padded = np.zeros(2 ** int(np.ceil(np.log2(ticks))), np.float32)  # few sizes to compile
+    padded[:ticks] = survival
     keys = jax.random.split(jax.random.key(seed), len(jax.tree.leaves(at)[0]))
     sign_, rate = map(jnp.float32, (sign, eta / tau * s))
-    alive, n = jnp.asarray(lives), jnp.int32(ticks)
-    return np.asarray(_gap(method, params, at, keys, sign_, rate, alive, n), float)
+    reached, n = jnp.asarray(padded), jnp.int32(ticks)
+    return np.asarray(_gap(method, params, at, keys, sign_, rate, reached, n), float)
 
 
 @eqx.filter_jit
@@ -71,7 +81,7 @@ def _gap(
     keys: Key,
     sign: Array,
     rate: Array,
-    lives: Array,
+    survival: Array,
     ticks: Array,
 ) -> Array:
     frozen, unravel = ravel_pytree(params)
@@ -88,7 +98,7 @@ def _gap(
             z, (g, g_frozen) = jax.vmap(term, (0, 0, None))(
                 jnp.stack([moved, zero]), z, jax.random.fold_in(key, t)
             )
-            return moved + rate * g, z, total + lives[t] * (g - g_frozen)
+            return moved + rate * g, z, total + survival[t] * (g - g_frozen)
 
         zero = jnp.zeros_like(frozen)
         both = jax.tree.map(lambda a: jnp.stack([a, a]), at.z)

@@ -24,7 +24,7 @@ class Tick(NamedTuple):
 
 def answer(run: Run, phase: Phase) -> tuple[Array, Array]:
     """(weight, apply) of the run's estimator at this tick: the weight of the local term, and
-    whether the optimiser steps now. The theory asks the estimator nowhere else.
+    whether the optimiser steps now. Refuses an estimator with a memory.
     """
     if not isinstance(run.estimator, (Weighted, TwoTerm)):
         raise ValueError(
@@ -40,7 +40,7 @@ def local(run: Run) -> bool:
 
 
 def learns_always(run: Run) -> bool:
-    """Does the optimiser step at every tick? Asked for each tick of a phase of either sign."""
+    """Does the optimiser step at every tick? Tried at each tick of a phase of either sign."""
     half, three = jnp.float32(0.5), jnp.int32(3)
     phases = (
         Phase(jnp.float32(sign), half, jnp.float32(3), three, jnp.int32(left))

@@ -42,6 +42,11 @@ class Ladder(NamedTuple):
     values: dict[int, dict[int, np.ndarray]]
 
     @property
+    def seeds(self) -> int:
+        """Networks for each rate."""
+        return len(next(iter(next(iter(self.values.values())).values())))
+
+    @property
     def work(self) -> float:
         """Networks that could have been trained to the end instead."""
         rungs = (item for rates in self.values.values() for item in rates.items())
@@ -98,8 +103,8 @@ def extrapolate(seen: dict[tuple[int, int], float]) -> dict[int, float]:
     scale = float(np.median(list(seen.values()))) - floor or 1.0
 
     def row(k: int, s: int) -> np.ndarray:
-        """Of B(s) + N(k), in: the end of B (above or below 0), what B still loses from s on, what N
-        has won up to k.
+        """B(s) + N(k) as a sum of unknowns that are not negative: the end of B (as the difference
+        of two), what B still falls from s on, and what N has risen up to k.
         """
         falls = [float(s <= at) for at in range(near, far)]
         rises = [float(at <= k) for at in rates[1:]]
@@ -110,10 +115,11 @@ def extrapolate(seen: dict[tuple[int, int], float]) -> dict[int, float]:
     weights = np.array([1 / (1 + (seen[place] - floor) / scale) for place in places])
     rows = np.stack([row(k, k + h) for k, h in places])
     values = np.array([seen[place] - floor for place in places])
-    timid = 1e-2 * np.eye(rows.shape[1])[2 + far - near :]  # a rise of N must be seen to be there
+    # a weak pull of the rises of N to 0: without data on a rise there is none
+    pull = 1e-2 * np.eye(rows.shape[1])[2 + far - near :]
     x, _ = nnls(
-        np.concatenate([weights[:, None] * rows, timid]),
-        np.concatenate([weights * values, np.zeros(len(timid))]),
+        np.concatenate([weights[:, None] * rows, pull]),
+        np.concatenate([weights * values, np.zeros(len(pull))]),
     )
     recent = x[2 : 2 + far - near][-2:]
     gain = float(recent.mean()) if len(recent) else 0.0
@@ -143,7 +149,7 @@ def climb(
         ticks: the length of the run that is planned.
         average: the fraction from which slow weights are averaged where they will be read.
         seeds: networks for each rate.
-        say: is given a line at every rung.
+        say: called with a line of text at every rung.
     """
     count(seeds, "seeds", 2)
     ladder, centre = Ladder(float(run.optimiser.eta), {}), 0

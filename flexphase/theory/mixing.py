@@ -35,13 +35,20 @@ class Mixing(NamedTuple):
 def mixing(
     run: Run, params: Any, sign: float, *, ticks: int = 1024, lanes: int = 64, seed: int = 0
 ) -> Mixing:
-    """Watch phases of `sign` with `lanes` different beginnings for `ticks` each.
+    """Autocorrelation time, equilibrium and transient of the term of `sign`, from long phases.
 
-    The second half counts as equilibrium.
-    Deviations are taken from the mean of the replicas that share a stimulus, so a chain that never
-    leaves its corner is seen as slow. The transient is summed over each phase minus one that goes
-    on from its end, with the same random numbers: where the two have met nothing is left, not even
-    noise.
+    The second half of a phase counts as equilibrium. Deviations are taken from the mean of the
+    replicas that share a stimulus, so a chain that never leaves its corner is measured as slow. The
+    transient is summed over each phase minus one that goes on from its end, with the same random
+    numbers: once the two have met, the difference is exactly 0.
+
+    Args:
+        run: any run with phases of sign +1 and -1.
+        params: at which it is frozen.
+        sign: of the phases.
+        ticks: length of the phases, at least 16.
+        lanes: different beginnings, at least 8; each has REPLICAS phases.
+        seed: of the measurement.
     """
     if ticks < 16 or lanes < 8:
         raise ValueError(f"mixing needs at least 16 ticks and 8 lanes, not {ticks} and {lanes}.")

@@ -34,9 +34,15 @@ def moments(run: Run, params: Any, *, phases: int = 400, lanes: int = 32, seed: 
 
     For the two-term rule and ISD that is g at the end of the phase, for always-on learning its
     average over the phase. The run's own phases are used; a negative phase that follows a positive
-    one is paired with it, as eq. 1 would. `lanes` independent chains of `phases` phases each, after
-    a tenth of that to settle: whatever the correlation inside a chain, the chains are independent,
-    so the standard errors (over lanes) hold.
+    one is paired with it, as eq. 1 would. Standard errors are over lanes, which are independent
+    whatever the correlation inside a chain.
+
+    Args:
+        run: any run with phases of sign +1 and -1 and a weighted estimator.
+        params: at which it is frozen.
+        phases: of each chain, after a tenth of that to settle; at least 4.
+        lanes: independent chains, at least 4.
+        seed: of the chains.
     """
     sums = lane_sums(run, params, phases=phases, lanes=lanes, seed=seed)
     return from_lanes(sums.first, sums.second, sums.phases, sums.cross, sums.pairs)
@@ -62,14 +68,14 @@ def lane_sums(run: Run, params: Any, *, phases: int, lanes: int, seed: int) -> S
 def _sums(run: Run, params: Any, keys: Key, settle: Array, ticks: Array) -> Sums:
     d = sum(leaf.size for leaf in jax.tree.leaves(params))
     zero = Sums(
-        jnp.zeros(d),
-        jnp.zeros(d),
-        jnp.bool_(False),
-        jnp.zeros((2, d)),
-        jnp.zeros(2),
-        jnp.zeros(2),
-        jnp.zeros(()),
-        jnp.zeros(()),
+        term=jnp.zeros(d),
+        before=jnp.zeros(d),
+        follows=jnp.bool_(False),
+        first=jnp.zeros((2, d)),
+        second=jnp.zeros(2),
+        phases=jnp.zeros(2),
+        cross=jnp.zeros(()),
+        pairs=jnp.zeros(()),
     )
 
     def one(t: Array, carry: tuple[State, Sums]) -> tuple[State, Sums]:

@@ -76,13 +76,20 @@ def plan(
 ) -> Plan:
     """Advise b, tau and eta for `run` at `params`.
 
-    `bias` is the share of a phase's update that its bias may have; `loss` what the noise of the
-    updates may cost in the long run, in units of the loss per sample (nats for a Boltzmann
-    machine). `lanes` chains are measured side by side.
-
     Near a quadratic minimum SGD with unbiased estimates ends eta Tr(cov) / 4 above it,
     whatever the curvature. Where the landscape is not quadratic it costs more (an example is in
     docs/theory.md): eta is a ceiling.
+
+    Args:
+        run: of one setting.
+        params: of one lane, as the method's `init` gives them.
+        loss: what the noise of the updates may cost in the long run, in units of the loss per
+            sample (nats for a Boltzmann machine).
+        bias: the share of a phase's update that its bias may have.
+        lanes: chains that are measured side by side.
+        seed: of the measurement.
+
+    Example: `plan(run, train(run, phases=2000).parameters()).tau`
     """
     for name, value in (("loss", loss), ("bias", bias)):
         if not (np.isfinite(value) and value > 0):
@@ -132,8 +139,8 @@ def feedback(run: Run, params: Any, memory: Memory, lanes: int, seed: int) -> fl
     shares = []
     for sign, term in zip(SIGNS, memory[:2], strict=True):
         at = starts(run, params, sign, lanes=4 * lanes, seed=seed + 2)
-        tau, lives = lengths_of(run.process, sign)
-        samples = gap(run.method, params, at, sign, eta, tau, seed=seed, survival=lives)
+        tau, survival = lengths_of(run.process, sign)
+        samples = gap(run.method, params, at, sign, eta, tau, seed=seed, survival=survival)
         # `gap` is at b = 1/2: weights of 2
         shares.append(root(square(samples)) / (2 * eta**2 * term.mean) if term.mean > 0 else 0.0)
     return max(shares)
@@ -227,5 +234,5 @@ def lengths_of(process: Process, sign: float) -> tuple[float, np.ndarray]:
         raise ValueError("the process shows no phase of one sign in 4096 phases; choose another b.")
     ticks = np.sort(np.asarray(phases.ticks)[own])
     t = np.arange(1, min(int(ticks[-1]), LONGEST) + 1)
-    lives = 1 - np.searchsorted(ticks, t) / len(ticks)
-    return float(np.asarray(phases.length)[own].mean()), lives
+    survival = 1 - np.searchsorted(ticks, t) / len(ticks)
+    return float(np.asarray(phases.length)[own].mean()), survival

@@ -28,7 +28,7 @@ VALUES = (
 #: Options whose large values would only take long, and commands that would: they get bad ones.
 LONG = {"--ticks", "--phases", "--updates", "--steps", "--rows", "--lanes", "--threads", "--seeds"}
 BAD = ("-1", "0", "nan", "abc", "", "1e400", "2.5", "-inf")
-SLOW = ("theory", "reproduce", "study", "plan", "data")
+SLOW = ("theory", "reproduce", "study", "plan", "data", "demo")
 BUDGET = ["--phases", "4", "--records", "1", "--engine"]
 RUN = ["train", "rbm", "--data", "bas:2", "--hidden", "2", "--length", "2", "--seeds", "2"]
 RUN += [*BUDGET, "jax"]
@@ -52,14 +52,14 @@ def command(rng: random.Random, top: argparse.ArgumentParser) -> list[str]:
     for _ in positional if rng.random() < 0.9 else []:
         words.append(rng.choice(("run", "run/record.nc", "nowhere", rng.choice(VALUES))))
     options = [a for a in p._actions if a.option_strings and a.dest != "help"]
-    for action in rng.sample(options, min(len(options), rng.randrange(5))):
+    for action in rng.sample(options, min(len(options), rng.randrange(1, 6))):
         name = rng.choice(action.option_strings)
         words.append(name)
         if action.nargs == 0:
             continue
         choices = [str(c) for c in action.choices or ()]
         bad = name in LONG or slow
-        pool = BAD if bad else choices * 3 + list(VALUES) if choices else VALUES
+        pool = BAD if bad else choices + list(VALUES)
         words.append(rng.choice(pool))
     if slow:
         words += ["--no-such-option"]

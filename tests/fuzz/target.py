@@ -7,13 +7,13 @@ sees.
 
 import base64
 import contextlib
+import faulthandler
 import json
 import os
 import shutil
 import signal
 import sys
 import tempfile
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -80,15 +80,15 @@ def ends(case: dict[str, Any], folder: Path, seeds: Path) -> dict[str, Any]:
         sys.stdout.flush()
         os.dup2(nowhere.fileno(), 1)
         os.dup2(file.fileno(), 2)
-        stuck = threading.Timer(SECONDS, os._exit, (77,))
-        stuck.start()
+        # also where a library holds the interpreter's lock
+        faulthandler.dump_traceback_later(SECONDS, exit=True, file=nowhere)
         try:
             words = case["words"]
             code = library(words) if words[:1] and words[0].startswith("@") else main(words)
         except BaseException as error:
             code = f"{type(error).__name__}: {error}"[:300]
         finally:
-            stuck.cancel()
+            faulthandler.cancel_dump_traceback_later()
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError):
                     stream.flush()
