@@ -21,6 +21,11 @@ $(STAMP): pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.h)
 	@$(BIN)/python -c 'import flexphase._native' 2>/dev/null || echo "flexphase: no compiled engine (is there a C++ compiler?); falling back to the JAX engine."
 	@touch $@
 
+$(STAMP).docs: pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.h)
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,docs]'
+	@touch $@ $(STAMP)
+
 test: lint  ## ruff, pyright and the tests
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
@@ -48,8 +53,7 @@ readme: install  ## run the README's example; its figure goes to docs/figures
 bench: install  ## speed as ratios, with correctness beside them
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
-docs: install  ## the documentation site in docs/_build/html; a warning or a dead link is an error
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+docs: $(STAMP).docs  ## the documentation site in docs/_build/html; a warning or a dead link is an error
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 	$(BIN)/python tools/check_site.py docs/_build/html
 

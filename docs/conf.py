@@ -10,6 +10,8 @@ from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
+from sphinx.ext import autosummary
+
 import flexphase
 from flexphase import api, live
 
@@ -33,11 +35,14 @@ nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE / "_build" / "notebooks")
 nb_execution_timeout = 1800  # of a cell, on a busy machine
 nb_execution_raise_on_error = True
+nb_execution_show_tb = True
 nb_merge_streams = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autosummary_generate = False
+# A summary is a first sentence, which `eq. 2` does not end.
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "Eq.", "eqs.", "Eqs.")
 napoleon_numpy_docstring = False
 
 html_theme = "sphinx_book_theme"
@@ -45,6 +50,7 @@ html_title = "flexphase"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_show_search_summary = False  # it would fetch pages, which a browser refuses for files
 html_theme_options = {
     "home_page_in_toc": True,
     "show_toc_level": 2,
