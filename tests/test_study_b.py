@@ -13,6 +13,7 @@ from flexphase.experiments.claims import leans
 from flexphase.experiments.seeds import own_best, resampled, seeds_needed, with_power
 
 
+@pytest.mark.slow
 def test_b_from_end_to_end(monkeypatch, tmp_path):
     toys = {
         "b": {"bs": [0.3, 0.5, 0.7], "phases": 40, "seeds": 4, "machines": 1, "moments": 8},

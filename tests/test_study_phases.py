@@ -104,6 +104,7 @@ def test_every_rule_of_locality_builds_for_every_method():
             assert bool(jax.tree.leaves(memory)) == (rule in ("tick", "mean", "phase"))
 
 
+@pytest.mark.slow
 def test_locality_from_end_to_end(monkeypatch, tmp_path):
     few = {rule: figure("locality").RULES[rule] for rule in ("isd", "aol", "phase")}
     monkeypatch.setattr(figure("locality"), "RULES", few)
