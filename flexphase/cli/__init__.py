@@ -7,6 +7,7 @@ standard error and exit code 2.
 
 import argparse
 import importlib
+import math
 import os
 import subprocess
 import sys
@@ -37,6 +38,7 @@ flexphase {version}: contrastive learning with flexible phases. Try
 flexphase COMMAND --help shows all options; in Python: import flexphase."""
 #: Errors that a user can act on.
 ADVICE = (ValueError, OSError, MemoryError, OverflowError, ImportError)
+ADDRESSES = 2**31  # bytes that JAX reserves, most of which it never uses
 
 
 class Help(argparse.HelpFormatter):
@@ -111,12 +113,27 @@ def fail(error: BaseException, code: int) -> int:
     return code
 
 
+def address_space() -> float:
+    """Bytes of memory that this process may reserve."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return math.inf
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return math.inf if limit == resource.RLIM_INFINITY else limit
+
+
 def jax_starts() -> None:
     """Refuse settings of the environment with which JAX would end the process.
 
-    JAX is tried in a process of its own, and only where XLA_FLAGS or JAX_PLATFORMS ask for
-    something unusual: it takes a second.
+    It aborts where it may not reserve enough memory. Flags are tried in a process of its own, and
+    only where XLA_FLAGS or JAX_PLATFORMS ask for something unusual: it takes a second.
     """
+    if address_space() < ADDRESSES:
+        raise ValueError(
+            f"JAX needs {ADDRESSES / 2**30:g} GiB of address space, and this process may have "
+            f"{address_space() / 2**30:.2g}; raise the limit (ulimit -v)."
+        )
     flags = [f for f in os.environ.get("XLA_FLAGS", "").split() if "xla_cpu_max_isa=" not in f]
     unusual = {"XLA_FLAGS": " ".join(flags), "JAX_PLATFORMS": os.environ.get("JAX_PLATFORMS", "")}
     unusual = {name: value for name, value in unusual.items() if value not in ("", "cpu")}
