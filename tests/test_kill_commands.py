@@ -32,7 +32,7 @@ if "reproduce" in sys.argv:
         "phases": 3000, "seeds": 3, "bs": [0.2, 0.5], "starts": ["carry"], "moments": 8
     }
 if "study" in sys.argv:
-    figure("processes").SIZES["quick"] = {"phases": 3000, "seeds": 2, "kappas": [0.1]}
+    figure("processes").SIZES["quick"] = {"phases": 3000, "seeds": 2, "kappas": [5.0]}
 main()
 """
 TRAIN = ["train", "rbm", "--data", "bas:3", "--seeds", "4", "--records", "30", "--average", "0.5"]
