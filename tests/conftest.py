@@ -39,11 +39,29 @@ settings.register_profile(
 settings.load_profile("flexphase")
 
 
+def pytest_configure(config):
+    """Programs of fast tests run for moments: compiled without optimisation they take a third of
+    the time. Slow tests, and the processes that tests start, compile as a user's program does.
+    """
+    if "not slow" not in config.option.markexpr:
+        return
+    quick = ["--xla_backend_optimization_level=0"]
+    if jax.__version_info__ >= (0, 7):
+        quick += ["--xla_cpu_use_fusion_emitters=false"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XLA_FLAGS", " ".join([os.environ.get("XLA_FLAGS", ""), *quick]))
+        jax.devices()  # reads the flags
+
+
 @pytest.fixture(autouse=True, scope="module")
 def forget_compiled_programs():
-    """Thousands of programs in one process exhaust its memory maps, and XLA then crashes."""
+    """Thousands of programs in one process exhaust its memory maps (65,530 on Linux), and XLA then
+    crashes; below that, modules share what was traced.
+    """
     yield
-    jax.clear_caches()
+    maps = Path("/proc/self/maps")
+    if not maps.exists() or len(maps.read_bytes().splitlines()) > 16_000:
+        jax.clear_caches()
 
 
 def z_score(estimate, exact, error):

@@ -508,8 +508,11 @@ def test_a_reader_that_goes_away_is_no_error(trained):
 def test_a_real_signal_ends_a_real_process_and_loses_nothing(sent, tmp_path):
     long = "train rbm --data bas:2 --phases 10000000 --records 1000 --engine jax"
     words = f"{long} --out {tmp_path}/run".split()
-    # a shell's background jobs are deaf to it
-    hear = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    # a shell's background jobs are deaf to Ctrl-C, those of nohup to SIGHUP
+    hear = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)"
+    )
     command = [
         sys.executable,
         "-c",

@@ -318,6 +318,7 @@ KINDS = ("rbm", "chequerboard", "forward-forward", "equilibrium")
 EVERY = [pytest.param(m, marks=() if m in KINDS else pytest.mark.slow) for m in METHODS]
 
 
+@pytest.mark.codegen
 @pytest.mark.parametrize("method", EVERY)
 def test_a_lane_alone_is_the_same_lane_among_many(method):
     """Bit for bit, with seeds and b swept around it; and the same seed gives the same bits
@@ -383,6 +384,7 @@ def test_one_compilation_for_each_shape():
     assert again + 1 < go(3, 0, 40, 2, b=[0.2, 0.5], tau=[3.0], eta=[0.1, 0.2])
 
 
+@pytest.mark.codegen
 @pytest.mark.parametrize("method", ["rbm", "equilibrium"])
 def test_a_stopped_run_goes_on_to_the_same_bits(method, tmp_path):
     """Ctrl-C from the progress report, after the third record: what was recorded is returned, and

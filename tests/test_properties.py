@@ -195,6 +195,7 @@ def test_every_lane_has_the_numbers_and_the_key_of_its_place_in_the_grid(axes, n
     assert eqx.tree_equal(its, eqx.filter(alone, eqx.is_array))
 
 
+@pytest.mark.codegen
 @settings(max_examples=3)
 @given(axes, st.integers(1, 3), seeds, st.data())
 def test_a_lane_alone_is_itself_among_any_others(axes, n, seed, data):

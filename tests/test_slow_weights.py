@@ -102,6 +102,7 @@ def same(one, two):
     )
 
 
+@pytest.mark.codegen
 @pytest.mark.parametrize("engine", ["native", "jax"])
 def test_the_same_bits_after_a_stop(engine, tmp_path):
     options = {"ticks": 60, "records": 6, "metrics": METRICS, "average": 0.3, "engine": engine}
@@ -110,6 +111,7 @@ def test_the_same_bits_after_a_stop(engine, tmp_path):
     assert same(resumed, fp.train(rbm(), **options))
 
 
+@pytest.mark.codegen
 @pytest.mark.parametrize("engine", ["native", "jax"])
 @pytest.mark.parametrize("average", [None, 0.5, fp.Exponential(20, 4)])
 def test_a_finished_run_is_extended_to_the_bits_of_the_longer_one(engine, average, tmp_path):

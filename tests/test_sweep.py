@@ -135,6 +135,7 @@ def test_a_sweep_is_what_train_gives_for_each_cell(reference):
         assert float(reference.eta[i]) == cell["eta"]
 
 
+@pytest.mark.codegen
 def test_two_processes_give_the_same_bits(reference, tmp_path):
     with RunFolder(tmp_path / "run", {}) as folder:
         execute([small()], folder, Local(2))
