@@ -45,7 +45,7 @@ def pytest_configure(config):
     """
     if "not slow" not in config.option.markexpr:
         return
-    quick = ["--xla_backend_optimization_level=0"]
+    quick = ["--xla_backend_optimization_level=1"]
     if jax.__version_info__ >= (0, 7):
         quick += ["--xla_cpu_use_fusion_emitters=false"]
     with pytest.MonkeyPatch.context() as patch:
