@@ -1,9 +1,12 @@
 """Small sweeps for the tests of sweeps and kills: an RBM on Bars and Stripes, several chunks."""
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 import xarray as xr
 
 from flexphase.sweep import Sweep, cells, collect
+from flexphase.sweep.work import work
 
 BUILD, METRICS = "flexphase.experiments.bas:build", "flexphase.experiments.bas:metrics"
 
@@ -34,3 +37,17 @@ def same_bits(a: xr.Dataset, b: xr.Dataset) -> None:
 
 def result(sweep: Sweep, folder) -> xr.Dataset:
     return collect(sweep, folder)
+
+
+class Here:
+    """An executor in the place of `Local` that works in this process: nothing has to start."""
+
+    def __init__(self, workers: int | None = None):
+        pass
+
+    def run(self, tasks: Sequence[str]) -> Iterator[str | None]:
+        """See `Executor`."""
+        return map(work, tasks)
+
+    def close(self) -> None:
+        """Nothing to do."""

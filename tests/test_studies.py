@@ -9,6 +9,7 @@ import optax
 import pytest
 import xarray as xr
 from mnist_files import raw_mnist
+from sweeping import Here
 
 from flexphase.cli import main
 from flexphase.core import Phase
@@ -105,6 +106,7 @@ def kept(path):
 def test_processes_from_end_to_end(monkeypatch, tmp_path, capsys):
     toy = {"phases": 40, "seeds": 3, "kappas": [1.0, 5.0]}
     monkeypatch.setitem(figure("processes").SIZES, "quick", toy)
+    monkeypatch.setattr("flexphase.sweep.Local", Here)
     assert main(["study", "processes", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "run" / "report.html")
     text = (tmp_path / "run" / "report.html").read_text()
@@ -160,6 +162,7 @@ def test_the_family_from_end_to_end(monkeypatch, tmp_path):
     few = ["helmholtz", "predictive"]
     toy = {"share": 0.002, "seeds": 2, "rates": [0.1, 1.0], "moments": 8, "methods": few}
     monkeypatch.setitem(module.SIZES, "quick", toy)
+    monkeypatch.setattr("flexphase.sweep.Local", Here)
     assert main(["study", "family", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
     dataset = kept(tmp_path / "run" / "family.nc")
     claims = json.loads(dataset.attrs["claims"])

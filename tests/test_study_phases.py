@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 from scipy import stats
+from sweeping import Here
 from test_studies import kept
 
 from flexphase.cli import main
@@ -123,6 +124,7 @@ def test_phases_from_end_to_end(monkeypatch, tmp_path):
     monkeypatch.setattr(study, "RANDOM", [("recorded", 0.0)])
     monkeypatch.setattr(study, "FIXED", [("alternating", 0.0), ("blocks", 4.0), ("blocks", 9.0)])
     monkeypatch.setitem(study.SIZES, "quick", {"share": 0.002, "seeds": 2})
+    monkeypatch.setattr("flexphase.sweep.Local", Here)
     assert main(["study", "phases", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
     dataset = kept(tmp_path / "run" / "phases.nc")
     assert len(json.loads(dataset.attrs["claims"])) == 9
