@@ -40,8 +40,8 @@ settings.load_profile("flexphase")
 
 
 def pytest_configure(config):
-    """Programs of fast tests run for moments: compiled without optimisation they take a third of
-    the time. Slow tests, and the processes that tests start, compile as a user's program does.
+    """Programs of fast tests run for moments: with little optimisation they are compiled in half
+    of the time. Slow tests, and the processes that tests start, compile as a user's program does.
     """
     if "not slow" not in config.option.markexpr:
         return
@@ -56,11 +56,11 @@ def pytest_configure(config):
 @pytest.fixture(autouse=True, scope="module")
 def forget_compiled_programs():
     """Thousands of programs in one process exhaust its memory maps (65,530 on Linux), and XLA then
-    crashes; below that, modules share what was traced.
+    crashes; well below that, modules share what was traced.
     """
     yield
     maps = Path("/proc/self/maps")
-    if not maps.exists() or len(maps.read_bytes().splitlines()) > 16_000:
+    if not maps.exists() or len(maps.read_bytes().splitlines()) > 6_000:
         jax.clear_caches()
 
 
