@@ -30,7 +30,8 @@ test: lint  ## ruff, pyright and the tests
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 test-slow: install  ## the heavier statistical and kill tests
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m 'slow or codegen'
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m slow
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m codegen
 
 test-kill: install  ## commands killed at random moments, small disks and limits (KILLS=100 SEED=0)
 	$(BIN)/python -m pytest -q -s -p no:xdist -m kill tests/test_kill_commands.py

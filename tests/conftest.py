@@ -40,10 +40,10 @@ settings.load_profile("flexphase")
 
 
 def pytest_configure(config):
-    """Programs of fast tests run for moments: with little optimisation they are compiled in half
-    of the time. Slow tests, and the processes that tests start, compile as a user's program does.
+    """Most programs of tests run for moments: with little optimisation they are compiled in half
+    of the time. Processes that tests start, and `-m codegen`, compile as a user's program does.
     """
-    if "not slow" not in config.option.markexpr:
+    if config.option.markexpr == "codegen":
         return
     quick = ["--xla_backend_optimization_level=1"]
     if jax.__version_info__ >= (0, 7):
