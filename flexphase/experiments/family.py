@@ -94,6 +94,7 @@ SIZES = {
     },
 }
 LANES = 16  # chains in which moments are measured
+ROW = 6  # methods side by side
 LEARNED = "share learned (best: 1)"
 
 
@@ -203,8 +204,8 @@ def excess(m: Moments) -> float:
 
 
 def alike(m: Moments) -> float:
-    """E[g+ . g-] / sqrt(A C): 1 where the terms of a pair are the same."""
-    return float(m.cross / np.sqrt(m.A * m.C))
+    """E[g+ . g-] / sqrt(A C): 1 where the terms of a pair are the same, 0 where one is missing."""
+    return float(m.cross / np.sqrt(m.A * m.C)) if m.A * m.C else 0.0
 
 
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
@@ -219,16 +220,16 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
         for averaged in (False, True)
     }
     known = {name: moments_of(size, data[name], name) for name in names}
-    half = -(-len(names) // 2)
+    rows = [names[i : i + ROW] for i in range(0, len(names), ROW)]
     panels = []
-    for some in (names[:half], names[half:]):
+    for some in rows:
         panels += [
             learned_panel("last iterate", some, scores[False], start, scores),
             learned_panel("slow weights", some, scores[True], start, scores),
         ]
     panels += [
         variance_panel(some, known)
-        for some in (names[:half], names[half:])
+        for some in rows
         if any(known[name] is not None for name in some)
     ]
     claims = [
