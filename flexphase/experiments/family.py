@@ -38,7 +38,7 @@ class Setting(NamedTuple):
 
     method: str  # a key of METHODS
     metric: str  # what is shown, lower is better
-    eta: float  # the largest learning rate
+    eta: float  # the unit of the learning rates
     T: int  # ticks of a phase for the two-term rule and ISD
     on: int  # ticks of a phase for always-on learning
     phases: int  # at full size
@@ -89,7 +89,7 @@ SIZES = {
         "methods": list(SETTINGS),
         "share": 1.0,
         "seeds": 4,
-        "rates": [0.03, 0.1, 0.3, 1.0],
+        "rates": [0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0],
         "moments": 100,
     },
 }
