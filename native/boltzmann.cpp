@@ -94,10 +94,8 @@ RbmJob job_of(Arrays& in, const Options& o, int64_t L, int64_t V, int64_t H) {
         job.chain_v = in.writable<float>("chain_v", {L, V});
         job.chain_h = in.writable<float>("chain_h", {L, H});
     }
-    job.left = in.writable<int32_t>("left", {L});
-    job.slot = in.writable<int32_t>("slot", {L});
-    job.updates = in.writable<int32_t>("updates", {L});
     job.tape = tape_of(in, L);
+    set_place(in, job);
     if (in.has("enter")) job.tape.enter = in.readable<float>("enter", {L, job.tape.slots, V + H});
     job.eta = in.readable<float>("eta", {L});
     job.data = in.readable<uint32_t>("data", {data[0], data[1], words(V)});

@@ -75,7 +75,7 @@ void train(nb::dict dict, int64_t count, int64_t classes, bool adam, int threads
     job.apply = (const uint8_t*)in.readable<bool>("apply", {L, n});
     job.eta = in.readable<float>("eta", {L});
     job.theta = in.readable<float>("theta", {L});
-    job.count = in.writable<int32_t>("count", {L});
+    job.count = counts(in, "count", {L}, n);
     for (int64_t k = 0; k < L * n; k++)
         if (job.row[k] < 0 || job.row[k] >= job.rows || job.label[k] < 0 || job.label[k] >= classes)
             throw nb::value_error("a phase names an image or a label that is not there.");

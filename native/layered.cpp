@@ -6,6 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "dispatch.h"
 #include "tape_arrays.h"
 #include "threads.h"
@@ -58,9 +60,8 @@ int32_t wrong_tape(const LayeredJob& job, int64_t lane) {
     const Tape& tape = job.tape;
     int64_t slot = job.slot[lane], left = job.left[lane];
     bool waits = job.known[lane];
-    if (slot < 0 || slot >= tape.slots) return kTapeTooShort;
-    const int32_t now = tape.ticks[lane * tape.slots + slot];
-    if (left < 0 || left > now || job.steps[lane] < 0 || job.steps[lane] > now) return kBadTicks;
+    const int64_t over = tape.ticks[lane * tape.slots + slot] - left;
+    if (job.steps[lane] < 0 || job.steps[lane] > over) return kBadTicks;
     for (int64_t tick = 0; tick < job.ticks; tick++) {
         if (left == 0) {
             if (++slot >= tape.slots) return kTapeTooShort;
@@ -108,9 +109,8 @@ LayeredJob job_of(Arrays& in, const Sizes& sizes, int64_t ticks, int memory, flo
     }
     job.x = in.writable<float>("x", {L, n, inputs});
     job.target = in.writable<float>("target", {L, n, wide_of(outputs)});
-    job.left = in.writable<int32_t>("left", {L});
-    job.slot = in.writable<int32_t>("slot", {L});
-    job.updates = in.writable<int32_t>("updates", {L});
+    job.tape = tape_of(in, L, n);
+    set_place(in, job);
     job.known = in.writable<int32_t>("known", {L});
     if (memory == kWaiting) {
         job.x_kept = in.writable<float>("x_kept", {L, n, inputs});
@@ -120,9 +120,9 @@ LayeredJob job_of(Arrays& in, const Sizes& sizes, int64_t ticks, int memory, flo
     job.steps = in.writable<int32_t>("steps", {L});
     if (momentum != 0) {
         job.trace = in.writable<float>("trace", {L, n, wide});
-        job.deferred = in.writable<int32_t>("deferred", {L, inputs});
+        const int64_t gathered = L ? *std::max_element(job.steps, job.steps + L) : 0;
+        job.deferred = counts(in, "deferred", {L, inputs}, ticks + gathered);
     }
-    job.tape = tape_of(in, L, n);
     const int64_t slots = job.tape.slots;
     job.nudge = in.readable<float>("nudge", {L, slots, n});
     job.scale = in.readable<float>("scale", {L, slots, n});

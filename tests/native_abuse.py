@@ -8,12 +8,14 @@ import importlib.util
 import itertools
 import resource
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 STARTS = range(4)
+MOST = 2**31 - 1
 
 
 def load(folder: str) -> Any:
@@ -187,6 +189,10 @@ def hostile(kind: str) -> list[tuple[str, dict[str, Any]]]:
         ("row beyond the data", base | {"row": np.full_like(base["row"], 7)}),
         ("slot beyond the tape", base | {"slot": np.full(3, 40, np.int32)}),
         ("slot before the tape", base | {"slot": np.full(3, -1, np.int32)}),
+        ("more left than the phase has", base | {"left": np.full(3, 9, np.int32)}),
+        ("less than nothing left", base | {"left": np.full(3, -(2**31), np.int32)}),
+        ("updates that would overflow", base | {"updates": np.full(3, MOST, np.int32)}),
+        ("less than no updates", base | {"updates": np.full(3, -1, np.int32)}),
         ("memory in a local estimator", base | {"apply": np.zeros_like(base["apply"])}),
         ("too little noise", base | {"noise": np.zeros((29, 3, 9), np.float32)}),
         ("noise without a generator", base | {"write_noise": np.ones(3, np.float32)}),
@@ -208,13 +214,18 @@ def hostile(kind: str) -> list[tuple[str, dict[str, Any]]]:
     return cases
 
 
-def refused(module: Any, kind: str, given: dict[str, Any]) -> str:
+def refusal(call: Callable[[], Any]) -> str:
     """The sentence of the ValueError."""
     try:
-        call(module, given, kind)
+        call()
     except ValueError as error:
         return str(error)
     raise AssertionError("not refused")
+
+
+def refused(module: Any, kind: str, given: dict[str, Any]) -> str:
+    """The sentence of the ValueError."""
+    return refusal(lambda: call(module, given, kind))
 
 
 def forward_forward(lanes: int, sizes: tuple[int, ...], ticks: int = 20) -> dict[str, Any]:
@@ -252,6 +263,24 @@ def good_forward_forward(module: Any) -> None:
                 given["images"] = given["images"][0].copy()
                 module.forward_forward_scores(given, len(sizes) - 1, 3, 2, isa)
                 assert np.isfinite(given["scores"]).all()
+
+
+def hostile_forward_forward() -> list[tuple[str, dict[str, Any]]]:
+    """What must be refused: (why, arguments of two layers, 19-9-5)."""
+    base = forward_forward(3, (19, 9, 5))
+    return [
+        ("layers that do not fit", base | {"1.W": base["1.W"][:, :8].copy()}),
+        ("row beyond the images", base | {"row": np.full_like(base["row"], 7)}),
+        ("row before the images", base | {"row": np.full_like(base["row"], -1)}),
+        ("label beyond the classes", base | {"label": np.full_like(base["label"], 3)}),
+        ("steps that would overflow", base | {"count": np.full(3, MOST, np.int32)}),
+        ("less than no steps", base | {"count": np.full(3, -(2**31), np.int32)}),
+    ]
+
+
+def refused_forward_forward(module: Any, given: dict[str, Any]) -> str:
+    """The sentence of the ValueError."""
+    return refusal(lambda: module.forward_forward(given, 2, 3, True, 2, ""))
 
 
 def wide(units: int) -> int:
@@ -361,6 +390,9 @@ def hostile_layered() -> list[tuple[str, dict[str, Any]]]:
         ("more left than the phase has", base | {"left": np.full(3, 9, np.int32)}),
         ("less than nothing left", base | {"left": np.full(3, -1, np.int32)}),
         ("more steps than the phase has", base | {"steps": np.full(3, 9, np.int32)}),
+        ("updates that would overflow", base | {"updates": np.full(3, MOST, np.int32)}),
+        ("deferred steps that would overflow", base | {"deferred": np.full((3, 5), MOST, "i4")}),
+        ("less than no deferred steps", base | {"deferred": np.full((3, 5), -1, np.int32)}),
         ("too many terms that wait", base | {"apply": np.zeros_like(base["apply"])}),
     ]
 
@@ -368,11 +400,7 @@ def hostile_layered() -> list[tuple[str, dict[str, Any]]]:
 def refused_layered(module: Any, given: dict[str, Any], **other: Any) -> str:
     """The sentence of the ValueError."""
     options = {"sizes": (5, 4, 3), "ticks": 25, "memory": 1, "momentum": 0.9, "threads": 2}
-    try:
-        module.layered(given, reset=False, **(options | other))
-    except ValueError as error:
-        return str(error)
-    raise AssertionError("not refused")
+    return refusal(lambda: module.layered(given, reset=False, **(options | other)))
 
 
 def without_threads(module: Any) -> bool:
@@ -420,6 +448,8 @@ if __name__ == "__main__":
     good_layered(native)
     for why, given in hostile_layered():
         print(f"layered, {why}: {refused_layered(native, given)}")
+    for why, given in hostile_forward_forward():
+        print(f"forward_forward, {why}: {refused_forward_forward(native, given)}")
     for kind in ("small", "wide", "machine"):
         for why, given in hostile(kind):
             print(f"{kind}, {why}: {refused(native, kind, given)}")

@@ -1,10 +1,14 @@
 """make test-kill: commands that are killed at random moments end with the bits of an unbroken run.
 
-KILLS (default 3) signals for each command, SIGKILL, SIGTERM or SIGHUP in turn, at moments that are
-uniform over the time an unbroken run takes; SEED (default 0) chooses them. Then what a machine may
-lack: disk, memory, file descriptors, a home, the right to write.
+KILLS (default 3) signals for each command, SIGKILL, SIGTERM or SIGHUP in turn, and as many SIGKILLs
+for its workers, for the workers of Dask and for its scheduler; SEED (default 0) chooses the
+moments. Three of four come while the command works in its folder, the fourth while it starts. Then
+what a machine may lack: disk, memory, file descriptors, a home, the right to write.
 """
 
+import collections
+import contextlib
+import functools
 import os
 import random
 import resource
@@ -13,6 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import xarray as xr
@@ -54,18 +59,44 @@ def begun(words: list[str], folder: Path, **options) -> subprocess.Popen:
     )
 
 
-def done(words: list[str], folder: Path) -> float:
-    """Let the command end; how long it took."""
+def at_work(process: subprocess.Popen) -> bool:
+    """Is everything imported, and the folder locked?"""
+    with contextlib.suppress(OSError):
+        files = Path(f"/proc/{process.pid}/fd").iterdir()
+        return any(os.readlink(file).endswith("/.lock") for file in files)
+    return False
+
+
+def wait_for_work(process: subprocess.Popen) -> float:
+    """Until it is at work or has ended; how long that took."""
     began = time.monotonic()
-    process = begun(words, folder)
-    _, err = process.communicate()
-    assert process.returncode == 0, err
+    while process.poll() is None and not at_work(process):
+        time.sleep(0.02)
     return time.monotonic() - began
 
 
+def done(words: list[str], folder: Path) -> tuple[float, float]:
+    """Let the command end; the seconds in which it started, and those in which it worked."""
+    process = begun(words, folder)
+    start, began = wait_for_work(process), time.monotonic()
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    return start, time.monotonic() - began
+
+
 def children(process: subprocess.Popen) -> list[int]:
-    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return [int(pid) for pid in path.read_text().split()] if path.exists() else []
+    """Of all its threads, less Python's own resource tracker."""
+    found: list[str] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{process.pid}/task").iterdir():
+            found += (task / "children").read_text().split()
+    return [int(pid) for pid in found if b"resource_tracker" not in command_line(pid)]
+
+
+def command_line(pid: str) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 def records(folder: Path) -> dict[str, xr.Dataset]:
@@ -82,83 +113,160 @@ def assert_same(folder: Path, calm: Path) -> None:
     assert not list(folder.rglob(".*.part"))
 
 
+class Campaign:
+    """Runs of one command until KILLS signals were sent.
+
+    After each end the run goes on; a finished one begins again in a new folder.
+    """
+
+    def __init__(self, words: list[str], path: Path):
+        self.words, self.path = words, path
+        self.rng, self.sent, self.ends = random.Random(SEED), 0, []
+        self.folders = [path / "0"]
+
+    def begun(self, *more: str) -> subprocess.Popen:
+        return begun([*self.words, *more], self.folders[-1])
+
+    def kill(self, pids: list[int], number: int = signal.SIGKILL) -> None:
+        """Send the signal to one of them, if there are any."""
+        if pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.rng.choice(pids), number)
+                self.sent += 1
+
+    def harass(self, process: subprocess.Popen, victims: Any, pause: float) -> None:
+        """Kill one of `victims()` again and again while the command works."""
+        wait_for_work(process)
+        while process.poll() is None and self.sent < KILLS:
+            time.sleep(self.rng.uniform(0, pause))
+            if process.poll() is None:
+                self.kill(victims())
+
+    def end(self, process: subprocess.Popen, codes: tuple[int, ...]) -> None:
+        """It must end with one of these exit codes, and 2 with one line."""
+        _, err = process.communicate(timeout=600)
+        code = process.returncode
+        assert code in codes and "Traceback" not in err, (code, err)
+        assert code != 2 or err.count("\n") == 1, err
+        self.ends.append(code)
+        if code == 0:
+            self.folders.append(self.path / str(len(self.folders)))
+
+    def same_as(self, unbroken: Path, victim: str) -> None:
+        """The last run goes to its end; all have the bits of the unbroken one."""
+        done(self.words, self.folders[-1])
+        for folder in self.folders:
+            assert_same(folder, unbroken)
+        counts = collections.Counter(self.ends)
+        words = " ".join(self.words[:2])
+        print(f"{words}, {victim}: {self.sent} signals, seed {SEED}, ends {dict(counts)}")
+
+
 @pytest.fixture(scope="module", params=COMMANDS)
 def calm(request, tmp_path_factory):
-    """-> words, folder of an unbroken run, its seconds."""
+    """-> words, folder of an unbroken run, the seconds of its start and of its work."""
     folder = tmp_path_factory.mktemp("calm") / "run"
     words = COMMANDS[request.param]
-    return words, folder, done(words, folder)
+    return words, folder, *done(words, folder)
 
 
-@pytest.mark.parametrize("victim", ["the command", "a worker"])
-def test_killed_at_random_moments(calm, victim, tmp_path):
-    """After each signal the run goes on; a finished one begins again in a new folder."""
-    words, unbroken, seconds = calm
-    if victim == "a worker" and words[0] == "train":
+def test_the_command_is_killed(calm, tmp_path):
+    words, unbroken, start, work = calm
+    runs = Campaign(words, tmp_path)
+    while runs.sent < KILLS:
+        process = runs.begun()
+        if runs.sent % 4:
+            wait_for_work(process)
+        time.sleep(runs.rng.uniform(0, work if runs.sent % 4 else start))
+        number = SIGNALS[runs.sent % len(SIGNALS)]
+        runs.kill([process.pid] if process.poll() is None else [], number)
+        runs.end(process, (0, 130, -number))
+    runs.same_as(unbroken, "the command")
+
+
+def test_workers_are_killed(calm, tmp_path):
+    """A chunk whose workers die three times ends the command with one line."""
+    words, unbroken, _, work = calm
+    if words[0] == "train":
         pytest.skip("train has no workers")
-    rng, sent, folders, ends = random.Random(SEED), 0, [tmp_path / "0"], []
-    while sent < KILLS:
-        process = begun(words, folders[-1])
-        time.sleep(rng.uniform(0, seconds))
-        number = SIGNALS[sent % len(SIGNALS)]
-        workers = children(process) if victim == "a worker" else [process.pid]
-        if process.poll() is None and workers:
-            os.kill(rng.choice(workers), signal.SIGKILL if victim == "a worker" else number)
-            sent += 1
-        if victim == "a worker":
-            process.communicate()
-            assert process.returncode == 0
-        else:
-            _, err = process.communicate(timeout=120)
-            assert process.returncode in (0, 130, -number) and "Traceback" not in err, err
-        ends.append(process.returncode)
-        if process.returncode == 0:
-            folders.append(tmp_path / str(len(folders)))
-    done(words, folders[-1])
-    for folder in folders:
-        assert_same(folder, unbroken)
-    print(f"{words[0]} {words[-3:]}, {victim}: {sent} signals, seed {SEED}, ends {ends}")
+    runs = Campaign(words, tmp_path)
+    while runs.sent < KILLS:
+        process = runs.begun()
+        runs.harass(process, functools.partial(children, process), work / 8)
+        runs.end(process, (0, 2))
+    runs.same_as(unbroken, "a worker")
 
 
-def test_dask_worker_and_scheduler_killed(tmp_path):
-    """The scheduler's death ends the command with one line; --resume goes on with another."""
-    pytest.importorskip("distributed", reason="dask.distributed is not installed")
+def test_dask_workers_are_killed(tmp_path):
+    """Their nannies start them again; Dask gives a task up whose workers die four times."""
     words = COMMANDS["reproduce"][:2]
-    done([*words, "--workers", "2"], tmp_path / "calm")
-    rng = random.Random(SEED)
-    for i in range(max(KILLS // 3, 1)):
-        with cluster() as (address, parts):
-            process = begun([*words, "--dask", address], tmp_path / "run")
-            time.sleep(rng.uniform(5, 30))
-            parts[i % len(parts)].kill()
-            _, err = process.communicate(timeout=600)
-            assert process.returncode in (0, 2) and "Traceback" not in err, err
-    done([*words, "--workers", "2"], tmp_path / "run")
-    assert_same(tmp_path / "run", tmp_path / "calm")
+    _, work = done(words, tmp_path / "calm")
+    runs = Campaign(words, tmp_path)
+    with Cluster(workers=2) as cluster:
+        while runs.sent < KILLS:
+            process = runs.begun("--dask", cluster.address)
+            runs.harass(process, cluster.worker_pids, work / 8)
+            runs.end(process, (0, 2))
+    runs.same_as(tmp_path / "calm", "a Dask worker")
 
 
-class cluster:
-    """A Dask scheduler and two workers as processes of their own."""
+def test_the_dask_scheduler_is_killed(tmp_path):
+    """Its death ends the command with one line; --resume goes on with another."""
+    words = COMMANDS["reproduce"][:2]
+    _, work = done(words, tmp_path / "calm")
+    runs = Campaign(words, tmp_path)
+    while runs.sent < KILLS:
+        with Cluster(workers=1) as cluster:
+            process = runs.begun("--dask", cluster.address)
+            wait_for_work(process)
+            time.sleep(runs.rng.uniform(0, work))
+            runs.kill([cluster.scheduler.pid] if process.poll() is None else [])
+            runs.end(process, (0, 2))
+    runs.same_as(tmp_path / "calm", "the Dask scheduler")
+
+
+class Cluster:
+    """A Dask scheduler and its workers as processes of their own."""
+
+    def __init__(self, workers: int):
+        pytest.importorskip("distributed", reason="dask.distributed is not installed")
+        words = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
+        self.scheduler = subprocess.Popen(
+            [*words, "--no-dashboard"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.scheduler.stderr
+        lines = iter(self.scheduler.stderr.readline, "")
+        self.address = next(line.split()[-1] for line in lines if "Scheduler at" in line)
+        self.nannies = [self.nanny() for _ in range(workers)]
+
+    def nanny(self) -> subprocess.Popen:
+        words = [sys.executable, "-m", "distributed.cli.dask_worker", self.address]
+        quiet = subprocess.DEVNULL
+        return subprocess.Popen(
+            [*words, "--nthreads", "1", "--no-dashboard"], stdout=quiet, stderr=quiet
+        )
+
+    def worker_pids(self) -> list[int]:
+        """A nanny gives up where its worker dies before it is ready: another takes its place."""
+        self.nannies = [n if n.poll() is None else self.nanny() for n in self.nannies]
+        return [pid for nanny in self.nannies for pid in children(nanny)]
 
     def __enter__(self):
-        dask = [sys.executable, "-m", "distributed.cli"]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-        words = [*dask[:2], f"{dask[2]}.dask_scheduler", "--port", "0", "--no-dashboard"]
-        scheduler = subprocess.Popen(words, **quiet)
-        lines = iter(scheduler.stderr.readline, "")
-        address = next(line.split()[-1] for line in lines if "Scheduler at" in line)
-        words = [*dask[:2], f"{dask[2]}.dask_worker", address, "--nthreads", "1", "--no-dashboard"]
-        quiet["stderr"] = subprocess.DEVNULL
-        workers = [subprocess.Popen(words, **quiet) for _ in range(2)]
-        self.parts = [*workers[:1], scheduler, *workers[1:]]
-        return address, self.parts
+        return self
 
     def __exit__(self, *_):
-        for part in self.parts:
+        workers = [pid for nanny in self.nannies for pid in children(nanny)]
+        for part in (*self.nannies, self.scheduler):
             part.kill()
             part.wait()
-            if part.stderr:
-                part.stderr.close()
+        for pid in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        assert self.scheduler.stderr
+        self.scheduler.stderr.close()
 
 
 # What a machine may lack

@@ -16,7 +16,9 @@ from native_abuse import (
     good_forward_forward,
     grows,
     hostile,
+    hostile_forward_forward,
     refused,
+    refused_forward_forward,
 )
 
 from flexphase import kernels
@@ -43,6 +45,11 @@ def test_hostile_arrays_are_refused_by_name(kind):
     sentences = [refused(kernels._native, kind, given) for _, given in hostile(kind)]
     assert all(s.endswith(".") for s in sentences)
     assert "W must be a writable C-contiguous array of float32 of shape" in sentences[0]
+
+
+def test_hostile_arrays_of_forward_forward_are_refused():
+    for why, given in hostile_forward_forward():
+        assert refused_forward_forward(kernels._native, given).endswith("."), why
 
 
 @pytest.mark.parametrize("kind", ["small", "wide", "machine"])

@@ -11,6 +11,7 @@ import pytest
 from sweeping import same_bits, small
 
 from flexphase.sweep import Dask, Local, RunFolder, collect, execute
+from flexphase.sweep.executors import ChunkError
 
 distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
 
@@ -86,3 +87,37 @@ def test_an_address_that_does_not_answer_is_one_line(kind):
         with pytest.raises(ValueError, match="no Dask scheduler answers at") as error:
             Dask(address, timeout=1)
     assert "\n" not in str(error.value)
+
+
+class Lost:
+    """A client whose scheduler is gone: what is submitted waits for ever."""
+
+    status = "connecting"
+    key = "a task"
+
+    def run(self, *_, **__):
+        return {}
+
+    def submit(self, *_, **__):
+        return self
+
+    def done(self):
+        return False
+
+    def cancel(self, *_):
+        raise distributed.client.ClosedClientError("Client is closed.")
+
+
+class Deaf(Lost):
+    """The same, noticed when the workers are asked."""
+
+    def run(self, *_, **__):
+        raise distributed.comm.CommClosedError("in <TCP>: Stream is closed")
+
+
+@pytest.mark.parametrize("client", [Lost(), Deaf()])
+def test_a_scheduler_that_is_lost_early_is_one_line_not_an_endless_wait(client):
+    executor = object.__new__(Dask)
+    executor.client = client
+    with pytest.raises(ChunkError, match=r"the Dask scheduler was lost \(what was done is kept"):
+        next(executor.run(['{"folder": "/", "name": "a chunk"}']))

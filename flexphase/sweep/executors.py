@@ -18,6 +18,7 @@ from ..machine import cores
 
 PATIENCE = 0.25  # seconds between looks at progress
 CRASHES = 3  # crashes before a chunk is given up
+LOST = "the Dask scheduler was lost"
 
 
 class Executor(Protocol):
@@ -151,28 +152,40 @@ class Dask:
 
     def run(self, tasks: Sequence[str]) -> Iterator[str | None]:
         """See `Executor`."""
+        from distributed.client import ClosedClientError
+
+        try:
+            yield from self._run(tasks)
+        except (OSError, ClosedClientError):
+            raise ChunkError(LOST) from None
+
+    def _run(self, tasks: Sequence[str]) -> Iterator[str | None]:
         from .work import work
 
         token = json.loads(tasks[0])["folder"] if tasks else ""
-        seen: Any = self.client.run(os.path.isdir, token)
+        # a worker that dies meanwhile is not asked: others take its chunks
+        seen: Any = self.client.run(os.path.isdir, token, on_error="ignore")
         if blind := [worker for worker, sees in seen.items() if not sees]:
             advice = "the run folder must be on a file system that all workers share."
             raise ValueError(f"the Dask worker {blind[0]} does not see {token}; {advice}")
         futures: list[Any] = [self.client.submit(work, task, pure=False) for task in tasks]
+        names = {f.key: json.loads(task)["name"] for f, task in zip(futures, tasks, strict=True)}
         try:
             while futures:
                 time.sleep(PATIENCE)
+                if self.client.status != "running":  # what is submitted now would wait for ever
+                    raise ChunkError(LOST)
                 for future in [f for f in futures if f.done()]:
-                    if future.status == "cancelled" or self.client.status != "running":
-                        raise ChunkError("the Dask scheduler was lost.")
+                    if future.status == "cancelled":
+                        raise ChunkError(LOST)
                     if error := future.exception():
                         raise ChunkError(_line(error))
                     futures.remove(future)
-                    yield future.result()
+                    yield names[future.key]
                 yield None
         finally:
-            for future in futures:
-                future.cancel()
+            with contextlib.suppress(Exception):  # where there is no scheduler, nothing is left
+                self.client.cancel(futures)
 
     def close(self) -> None:
         """Leave the cluster, which goes on."""

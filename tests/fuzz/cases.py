@@ -29,6 +29,8 @@ VALUES = (
 LONG = {"--ticks", "--phases", "--updates", "--steps", "--rows", "--lanes", "--threads", "--seeds"}
 BAD = ("-1", "0", "nan", "abc", "", "1e400", "2.5", "-inf")
 SLOW = ("theory", "reproduce", "study", "plan", "data", "demo")
+#: Folders that no run may have, for commands that would take long in any other.
+TAKEN = ("x.npy", "run", "record.nc/x", "/proc/flexphase", "/", "a\0b")
 BUDGET = ["--phases", "4", "--records", "1", "--engine"]
 RUN = ["train", "rbm", "--data", "bas:2", "--hidden", "2", "--length", "2", "--seeds", "2"]
 RUN += [*BUDGET, "jax"]
@@ -44,7 +46,7 @@ def command(rng: random.Random, top: argparse.ArgumentParser) -> list[str]:
     words, p = [], top
     while (choices := subcommands(p)) and rng.random() < 0.98:
         names = list(choices)
-        name = rng.choices(names, [20 if n == "train" else 0.3 if n in SLOW else 3 for n in names])
+        name = rng.choices(names, [20 if n == "train" else 1 if n in SLOW else 3 for n in names])
         words += name
         p = choices[name[0]]
     slow = bool(words) and words[0] in SLOW
@@ -61,7 +63,13 @@ def command(rng: random.Random, top: argparse.ArgumentParser) -> list[str]:
         bad = name in LONG or slow
         pool = BAD if bad else choices + list(VALUES)
         words.append(rng.choice(pool))
-    if slow:
+    if words[:1] in (["reproduce"], ["study"]) and len(words) > 1 and rng.random() < 0.5:
+        known = next(a for a in p._actions if not a.option_strings).choices or VALUES
+        words[1] = rng.choice(list(known))
+        words += ["--out", rng.choice(TAKEN)]
+    elif words[:1] == ["plan"] and rng.random() < 0.5:
+        words[1:] = ["run", "--checkpoint", "--lanes", "2", *words[2:]]
+    elif slow:
         words += ["--no-such-option"]
     if words[:1] == ["train"]:
         words += [*BUDGET, rng.choice(("jax", "auto", "native"))]
@@ -204,8 +212,13 @@ def file_case(rng: random.Random, seeds: dict[str, bytes]) -> dict[str, Any]:
         raw = seeds[name]
         raw = forged_record(rng, raw) if rng.random() < 0.5 else mutated(rng, raw, seeds["x.npz"])
         harmed[name] = raw
-        command = rng.choice((["plot", name], ["sample", name, "--rows", "1", "--steps", "1"]))
-        words = [*command, "--out", "out.png"] if rng.random() < 0.1 else ["@record", name]
+        readers = (
+            ["plot", name, "--out", "out.png"],
+            ["sample", name, "--rows", "1", "--steps", "1", "--out", "out.png"],
+            ["ledger", name, "--phases", "1"],
+            ["plan", name, "--checkpoint", "--lanes", "2"],
+        )
+        words = rng.choice(readers) if rng.random() < 0.1 else ["@record", name]
     elif kind == "checkpoint":
         raw = seeds["checkpoint.npz"]
         forged = rng.random() < 0.6
