@@ -45,9 +45,9 @@ def axes(ax: Any = None, width: float = 5.0, height: float = 3.5) -> Any:
     """The axes given, or those of a new figure."""
     if ax is not None:
         return ax
-    from matplotlib.figure import Figure
+    from .sheet import Sheet
 
-    return Figure(figsize=(width, height), layout="constrained").subplots()
+    return Sheet(figsize=(width, height), layout="constrained").subplots()
 
 
 def metric_label(name: str) -> str:

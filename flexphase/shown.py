@@ -116,4 +116,5 @@ def curve(lines: Sequence[Line], x: str, y: str, marks: Mapping[str, float] | No
         parts.append(words(WIDTH - 10, 16 + 14 * i, "end", line.name, colour))
     label = html.escape(f"{y} against {x}", quote=True)
     size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
-    return f'<svg {size} role="img" aria-label="{label}">{"".join(parts)}</svg>'
+    narrow = 'style="max-width:100%;height:auto"'  # on a phone
+    return f'<svg {size} {narrow} role="img" aria-label="{label}">{"".join(parts)}</svg>'

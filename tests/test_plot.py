@@ -119,6 +119,10 @@ def test_several_records_and_settings_share_the_axes_given():
     assert [line.get_color() for line in ax.lines] == list(plot.PALETTE[:3])
 
 
+def test_a_notebook_shows_a_figure_without_pyplot():
+    assert plot.curves(made_up()).figure._repr_png_().startswith(b"\x89PNG")
+
+
 def test_diverged_seeds_are_left_out_of_the_mean():
     record = made_up(seeds=2)
     record["nll"].values[0, 2:] = np.nan
