@@ -47,6 +47,7 @@ napoleon_numpy_docstring = False
 
 html_theme = "sphinx_book_theme"
 html_title = "flexphase"
+toc_object_entries_show_parents = "hide"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
@@ -143,6 +144,13 @@ def more(_app: Any, name: str, source: list[str]) -> None:
         source[0] = re.sub("^MORE$", "\n".join(sorted(pages)), source[0], flags=re.MULTILINE)
 
 
+def whole_numbers(_app: Any, _name: str, source: list[str]) -> None:
+    """A number and its spread stay on one line of a table."""
+    source[0] = re.sub(
+        r"^\|.*", lambda row: re.sub(r" (±|\+-) ", "\u00a0\\1\u00a0", row[0]), source[0], flags=re.M
+    )
+
+
 def live_page(app: Any, error: Exception | None) -> None:
     """The page where phases run, as it is."""
     if error is None and app.builder.name == "html":
@@ -152,6 +160,7 @@ def live_page(app: Any, error: Exception | None) -> None:
 def setup(app: Any) -> None:
     app.connect("builder-inited", reference)
     app.connect("source-read", more)
+    app.connect("source-read", whole_numbers)
     app.connect("autodoc-process-docstring", plain_text, priority=400)
     app.connect("autodoc-skip-member", left_out)
     app.connect("build-finished", live_page)

@@ -45,9 +45,9 @@ def axes(ax: Any = None, width: float = 5.0, height: float = 3.5) -> Any:
     """The axes given, or those of a new figure."""
     if ax is not None:
         return ax
-    from matplotlib.figure import Figure
+    from .sheet import Sheet
 
-    return Figure(figsize=(width, height), layout="constrained").subplots()
+    return Sheet(figsize=(width, height), layout="constrained").subplots()
 
 
 def metric_label(name: str) -> str:
@@ -162,7 +162,7 @@ def curves(
         metric: its name; the first one of the records if None. Records whose metrics differ are
             refused.
         x: the clock, "ticks", "phases" or "updates".
-        ax: axes to draw in; None makes a figure.
+        ax: axes to draw in, beside the curves that they have; None makes a figure.
         band: "sd", "sem" or "quantiles", see `with_band`; the title of the legend says which.
         log: "x", "y" or "both" for logarithmic axes; the start, at 0, is then left out of x.
         averaged: the slow weights, from where their average begins, instead of the last iterate.
@@ -180,7 +180,7 @@ def curves(
         raise ValueError("give at least one record to draw.")
     metric = common_metric([record for _, record in named], metric)
     ax = axes(ax)
-    style = itertools.product(LINES, PALETTE)
+    style = itertools.islice(itertools.product(LINES, PALETTE), len(ax.lines), None)
     for name, record in named:
         for setting, ds in settings(record):
             line, colour = next(style, (LINES[0], PALETTE[0]))

@@ -69,18 +69,26 @@ def cell(value: Any) -> str:
 
 
 def curve(record: "Record") -> str:
-    """The first metric against phases: a line for each setting, mean -+ sd over seeds."""
+    """The first metric against phases: a line for each setting, mean -+ sd over seeds; of a record
+    without settings a second line for its slow weights.
+    """
     name = record.metrics[0]
-    values = record.dataset[[name, "phases"]]
+    averaged = f"averaged.{name}"
+    values = record.dataset[[n for n in (name, averaged, "phases") if n in record.dataset]]
     values = values if "seed" in values.dims else values.expand_dims("seed")
     swept = [d for d in values[name].dims if d not in ("seed", "record")]
     stacked = values.stack(setting=swept) if swept else values.expand_dims("setting")
     lines = []
     for i in range(stacked.sizes["setting"]):
         one = stacked.isel(setting=i)
-        mean, sd = one[name].mean("seed").values, one[name].std("seed").values
-        label = ", ".join(f"{d} = {float(one[d]):g}" for d in swept)
-        phases = one["phases"].mean("seed").values
-        lines.append(shown.Line(phases, mean, mean - sd, mean + sd, label))
+        lines.append(line(one, name, ", ".join(f"{d} = {float(one[d]):g}" for d in swept)))
+    if averaged in values and not swept:
+        lines = [lines[0]._replace(name="last weights"), line(values, averaged, "slow weights")]
     best = record.optimum(name)
     return shown.curve(lines, "phases", name, {} if best is None else {"optimum": best})
+
+
+def line(values: Any, name: str, label: str) -> shown.Line:
+    """A metric over seeds against phases."""
+    mean, sd = values[name].mean("seed").values, values[name].std("seed").values
+    return shown.Line(values["phases"].mean("seed").values, mean, mean - sd, mean + sd, label)

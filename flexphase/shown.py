@@ -88,9 +88,9 @@ def curve(lines: Sequence[Line], x: str, y: str, marks: Mapping[str, float] | No
     def points(xs: Any, ys: Any) -> str:
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across(xs), up(ys), strict=True))
 
-    def words(at_x: float, at_y: float, anchor: str, said: str) -> str:
+    def words(at_x: float, at_y: float, anchor: str, said: str, fill: str = "currentColor") -> str:
         place = f'x="{at_x:.0f}" y="{at_y:.0f}" text-anchor="{anchor}"'
-        return f'<text {place} font-size="11" fill="currentColor">{html.escape(said)}</text>'
+        return f'<text {place} font-size="11" fill="{fill}">{html.escape(said)}</text>'
 
     ink, floor = 'stroke="currentColor"', HEIGHT - BELOW
     parts = [
@@ -104,8 +104,8 @@ def curve(lines: Sequence[Line], x: str, y: str, marks: Mapping[str, float] | No
     for name, value in marks.items():
         dash = f'stroke-dasharray="4 3" {ink}'
         parts.append(f'<path d="M{LEFT} {up(value):.1f}H{WIDTH - 8}" {dash}/>')
-        parts.append(words(WIDTH - 10, up(value) - 3, "end", f"{name} {value:.4g}"))
-    for line, colour in zip(lines, COLOURS, strict=False):
+        parts.append(words(LEFT + 4, up(value) - 3, "start", f"{name} {value:.4g}"))
+    for i, (line, colour) in enumerate(zip(lines, COLOURS, strict=False)):
         fine = np.isfinite(line.middle) & np.isfinite(line.low) & np.isfinite(line.high)
         xs, middle, low, high = (np.asarray(part)[fine] for part in line[:4])
         round_trip = np.concatenate([xs, xs[::-1]]), np.concatenate([high, low[::-1]])
@@ -113,6 +113,8 @@ def curve(lines: Sequence[Line], x: str, y: str, marks: Mapping[str, float] | No
         stroke = f'fill="none" stroke="{colour}" stroke-width="2"'
         title = f"<title>{html.escape(line.name)}</title>"
         parts.append(f'<polyline points="{points(xs, middle)}" {stroke}>{title}</polyline>')
+        parts.append(words(WIDTH - 10, 16 + 14 * i, "end", line.name, colour))
     label = html.escape(f"{y} against {x}", quote=True)
     size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
-    return f'<svg {size} role="img" aria-label="{label}">{"".join(parts)}</svg>'
+    narrow = 'style="max-width:100%;height:auto"'  # on a phone
+    return f'<svg {size} {narrow} role="img" aria-label="{label}">{"".join(parts)}</svg>'

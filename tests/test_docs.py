@@ -9,6 +9,9 @@ import matplotlib
 import pytest
 from pages import ROOT, blocks, run
 
+from flexphase import api, phases
+from flexphase.catalogue import METHODS
+
 PAGES = sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
 QUICK = {"extending.md", "theory.md"} | {
     f"howto/{name}.md" for name in ("phases", "pytorch", "resume", "data")
@@ -25,6 +28,14 @@ OWN = {
     "phases.md": "test_docs_phases.py",
     "schedule.md": "test_docs_phases.py, where torch may be missing",
 }
+
+TABLE = ROOT / "docs" / "methods" / "README.md"
+#: Selections, durations and whole processes; `Phases` joins the first two and has phases.md.
+PROCESSES = [
+    name
+    for name in api.__all__
+    if isinstance(getattr(phases, name, None), type) and name != "Phases"
+]
 
 
 def name_of(page):
@@ -71,3 +82,15 @@ def test_links_lead_somewhere(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_of_the_command_line_has_a_page(name):
+    row = re.search(rf"^\| `{name}` \| \[.*?\]\((.*?)\)", TABLE.read_text(), re.MULTILINE)
+    assert row, f"{TABLE} has no row for {name}"
+    assert f"flexphase train {name}" in (TABLE.parent / row[1]).read_text()
+
+
+def test_every_public_phase_process_has_a_page():
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "processes").glob("[a-z]*.md"))
+    assert [kind for kind in PROCESSES if f"`{kind}(" not in pages] == []

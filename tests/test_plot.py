@@ -109,13 +109,18 @@ def test_a_legend_names_the_label_or_the_method_of_several_records():
 
 def test_several_records_and_settings_share_the_axes_given():
     ax = plot.axes()
-    assert plot.curves({"one": made_up(), "two": made_up(b=[0.25, 0.5])}, ax=ax) is ax
+    plot.curves({"one": made_up()}, ax=ax)
+    assert plot.curves({"two": made_up(b=[0.25, 0.5])}, ax=ax) is ax
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         "one",
         "two, b = 0.25",
         "two, b = 0.5",
     ]
     assert [line.get_color() for line in ax.lines] == list(plot.PALETTE[:3])
+
+
+def test_a_notebook_shows_a_figure_without_pyplot():
+    assert plot.curves(made_up()).figure._repr_png_().startswith(b"\x89PNG")
 
 
 def test_diverged_seeds_are_left_out_of_the_mean():

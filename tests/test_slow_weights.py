@@ -56,6 +56,8 @@ def test_an_average_changes_nothing_else():
     for name in ("size", "params.W", "ticks", "phases", "updates"):
         np.testing.assert_array_equal(plain[name], slow[name])
     assert slow.averaged and not plain.averaged
+    drawn = [record._repr_html_().count("<polyline") for record in (plain, slow)]
+    assert drawn == [1, 2]  # a notebook shows the curve of the slow weights too
 
 
 def test_the_exponential_mean_is_the_recursion_of_its_definition():

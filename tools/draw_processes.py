@@ -14,6 +14,7 @@ from flexphase import (
     Alternating,
     Bernoulli,
     Blocks,
+    Clamped,
     Empirical,
     Fixed,
     Gamma,
@@ -27,6 +28,7 @@ from flexphase import (
     Phases,
     Recorded,
     Sinusoidal,
+    Stretched,
     Weibull,
     tape,
 )
@@ -39,6 +41,7 @@ NIGHT = {
     "duration": [28, 12, 35, 20, 10],
     "trial_type": ["wake", "NREM", "wake", "NREM", "REM"],
 }
+REPLAYED = {"positive": "wake", "negative": ["NREM", "REM"]}
 PROCESSES = {
     "alternating": {"": Phases(Alternating(), Fixed(20))},
     "bernoulli": {f"b = {b}": Phases(Bernoulli(b), Fixed(20)) for b in (0.2, 0.5, 0.8)},
@@ -55,11 +58,15 @@ PROCESSES = {
     "empirical": {"5, 5, 50": Phases(COIN, Empirical([5.0, 5.0, 50.0]))},
     "matched": {"": Phases(Alternating(), Matched(Geometric(20)))},
     "recorded": {
-        after: Recorded(NIGHT, positive="wake", negative=["NREM", "REM"], after=after, block=3)
-        for after in ("repeat", "shuffle")
+        after: Recorded(NIGHT, **REPLAYED, after=after, block=3) for after in ("repeat", "shuffle")
     },
     "pauses": {"5 ticks": Pauses(Phases(Alternating(), Fixed(20)), 5)},
     "sinusoidal": {"period 100": Sinusoidal(100)},
+    "clamped": {"": Phases(Clamped(), Fixed(20))},
+    "stretched": {
+        "as recorded": Recorded(NIGHT, **REPLAYED),
+        "τ = 60": Stretched(Recorded(NIGHT, **REPLAYED), 60),
+    },
 }
 
 

@@ -204,6 +204,8 @@ def keep(record: Any, folder: Path, about: dict[str, Any]) -> None:
     with replacing(folder / "curve.csv") as part:
         record.to_dataframe().to_csv(part, index=False)
     ax = plot.curves({record.attrs["label"]: record})
+    if record.averaged:
+        plot.curves({"slow weights": record}, ax=ax, averaged=True)
     for kind in ("png", "svg"):
         plot.save(ax, folder / f"curve.{kind}")
 

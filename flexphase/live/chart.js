@@ -53,7 +53,7 @@ export class Chart {
         { ...axis, size: 46 },
       ],
       series: [{}, ...both],
-      padding: [8, 12, 0, 0],
+      padding: [8, 20, 0, 0],
       hooks: { drawAxes: [(plot) => this.references(plot, colours)] },
     };
     this.plot = new uPlot(options, this.data(), this.root);

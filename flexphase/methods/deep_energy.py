@@ -66,7 +66,9 @@ def deep_energy_model(
     negative_start: NegativeStart = "persistent",
 ) -> EnergyModel:
     """The model as a method: `sizes` are the dimension of a datum and the hidden layers; the
-    default sampler is Langevin with steps of 0.01. Example, with mini-batches of 32:
+    default sampler is Langevin with steps of 0.01.
+
+    Example, with mini-batches of 32:
 
         Run(
             Replicas(deep_energy_model(), 32), *cd(20),

@@ -56,9 +56,10 @@ def not_centred(method: EquilibriumPropagation, name: str) -> None:
 
 
 class RandomSign(eqx.Module):
-    """Equilibrium propagation whose nudge has a random sign in each positive phase. Example:
-    `RandomSign(EquilibriumPropagation((64, 32, 10)))`; parameters and metrics are those of the
-    method inside.
+    """Equilibrium propagation whose nudge has a random sign in each positive phase.
+
+    Example: `RandomSign(EquilibriumPropagation((64, 32, 10)))`; parameters and metrics are those
+    of the method inside.
     """
 
     method: EquilibriumPropagation

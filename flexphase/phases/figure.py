@@ -20,10 +20,10 @@ def figure(sign: Any, ticks: Any, title: str = "", hold: int | None = None) -> A
         title: what they are.
         hold: ticks for which a stimulus is held; marked in the raster.
     """
-    from matplotlib.figure import Figure
+    from ..sheet import Sheet
 
     sign, ticks = np.asarray(sign, float), np.asarray(ticks, np.int64)
-    sheet = Figure(figsize=(9, 5.2), layout="constrained")
+    sheet = Sheet(figsize=(9, 5.2), layout="constrained")
     top, *below = sheet.subplot_mosaic(
         [["raster"] * 3, ["lengths", "runs", "spectrum"]], height_ratios=(1, 2.4)
     ).values()
