@@ -9,14 +9,14 @@ import numpy as np
 import xarray as xr
 
 from .. import estimators
-from ..core import Optimiser, Updater
+from ..core import Estimator, Optimiser, Process, Updater
 from ..hardware.device import Device
 from ..hardware.on_device import OnDevice
 from ..phases import Bernoulli, Fixed, Pairs, Pauses, Phases
 from ..record import Record
 from ..report.findings import Claim
 from ..report.panels import Panel, points
-from ..rules import Rule, aol, aol_random, cd, isd
+from ..rules import aol, aol_random, cd, isd
 from ..sweep import cells, matching
 from .claims import Seeds, is_worse, mean_sd, verdict
 
@@ -54,7 +54,7 @@ class Learner(NamedTuple):
     scale: float = 1.0
 
 
-def rule(name: str, length: int) -> Rule:
+def rule(name: str, length: int) -> tuple[Process, Estimator]:
     """Process and estimator, at b = 1/2; random phases are half as long again, as in the paper."""
     match name:
         case "two-term":
@@ -66,16 +66,21 @@ def rule(name: str, length: int) -> Rule:
         case "aol-random":
             return aol_random(0.5, 1.5 * length)
         case "aol-pairs":
-            return Rule(Phases(Pairs(), Fixed(length)), estimators.always_on)
+            return Phases(Pairs(), Fixed(length)), estimators.always_on
         case "change":  # settle freely, then a nudge of random sign
             nudged = Phases(Bernoulli(0.5), Fixed(length))
-            return Rule(Pauses(nudged, length), estimators.phase_change)
+            return Pauses(nudged, length), estimators.phase_change
     raise ValueError(f"there is no rule {name!r}.")
+
+
+def mean_length(name: str, learner: Learner) -> float:
+    """Mean ticks per phase of a rule."""
+    return float(rule(name, learner.length)[0].mean_length)
 
 
 def change(name: str, learner: Learner) -> float:
     """The change that a term of 1 asks for: eta, eta / b and eta / (b tau)."""
-    eta, tau = learner.etas[name], float(rule(name, learner.length).process.mean_length)
+    eta, tau = learner.etas[name], mean_length(name, learner)
     once = {"two-term": eta, "isd": 2 * eta, "change": 2 * eta}
     return once.get(name, 2 * eta / tau)
 
@@ -95,7 +100,7 @@ def grid(size: dict[str, Any], learner: Learner, **more: Any) -> list[dict[str, 
     """Every rule without limits, and with each limit alone, for the same number of phases."""
     every = []
     for name in learner.etas:
-        ticks = round(size["phases"] * float(rule(name, learner.length).process.mean_length))
+        ticks = round(size["phases"] * mean_length(name, learner))
         shared = {"name": name, "eta": learner.etas[name], "ticks": ticks} | more
         every += cells(kind="none", value=0.0, rounding="nearest", **shared)
         every += cells(kind="bits", value=size["bits"], rounding=list(ROUNDINGS), **shared)
