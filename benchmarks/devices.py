@@ -20,7 +20,9 @@ DEVICES: dict[str, dict[str, Any]] = {
     "12 bits, stochastic": {"bits": 12, "range": 4, "rounding": "stochastic"},
     "8 bits, nearest": {"bits": 8, "range": 4},
     "range": {"range": 4},
-    "write noise": {"noise": 1e-3, "range": 4},
+    "write noise": {"noise": 1e-3},
+    "proportional noise": {"proportional": 0.5},
+    "write noise, range": {"noise": 1e-3, "range": 4},
 }
 GOAL = 1 / 3  # of the speed without a device, for 8 bits with stochastic rounding on 16 x 16
 

@@ -1,4 +1,4 @@
-// What the synapses of a lane make of a change: the part of flexphase/devices/device.py that is
+// What the synapses of a lane make of a change: the part of flexphase/hardware/device.py that is
 // needed at full speed. Pointers are null where there is no such limit.
 #pragma once
 #include <cstdint>

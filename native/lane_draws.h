@@ -11,6 +11,7 @@ struct LaneDraws {
     using F = typename Vec<N>::F;
     const Walk<N>& walk;
     Rng<N> rng;
+    BellQueue<N> queue;
     int64_t parameter = 0;  // in the order of the parameters in JAX, for given noise
 
     explicit LaneDraws(const Walk<N>& walk) : walk(walk), rng(walk.write_rng) {}
@@ -20,8 +21,7 @@ struct LaneDraws {
     }
     F bell(int which) {
         if (__builtin_expect(walk.job.device.given != nullptr, 0)) return given(which);
-        const F first = FLEXPHASE_ISA::uniform<N>(rng);
-        return bell_of<N>(first, FLEXPHASE_ISA::uniform<N>(rng));
+        return queue.next(rng);
     }
     F given(int which) const {
         const DeviceJob& d = walk.job.device;

@@ -24,11 +24,14 @@ struct SmallWrites {
     // The same change is asked of all active synapses of a lane. Each lane goes its own way: where
     // less than a step is asked for and chance alone decides, rarely; else always.
     void write(F rate) {
-        const Ask asked = writer.ask(rate);
-        const bool by_chance = writer.steps && writer.stochastic && !writer.noisy &&
-                               !writer.uneven && !walk.job.device.given;
+        const bool given = walk.job.device.given;
         const I learns = rate != 0.0f;
-        const I rarely = by_chance ? learns & (asked.down == 0.0f) : I{}, always = learns & ~rarely;
+        if (writer.blurs() && !given) return write_blurred(rate, learns);
+        const Ask asked = writer.ask(rate);
+        const bool by_chance =
+            writer.steps && writer.stochastic && !writer.noisy && !writer.uneven && !given;
+        const I none = asked.down == 0.0f, rarely = by_chance ? learns & none : I{};
+        const I always = learns & ~(writer.loses() ? none : rarely);
         if (any<N>(rarely)) {
             if (any<N>(rarely & (asked.chance > kUnit / 64)))
                 write_rarely<false>(asked, rarely);
@@ -51,6 +54,40 @@ struct SmallWrites {
         walk.write_rng = draw.after(always);
     }
 
+    // All parameters, two at a time: `draw()` makes `first` and `second`, `visit` gets one of them
+    // and whether the parameter is active, in the words of `row_on`, `on_v` and `on_h`.
+    template <class RowOn, class OnV, class OnH, class Draw, class Visit>
+    void in_pairs(RowOn row_on, OnV on_v, OnH on_h, Draw draw, Visit visit) {
+        auto row = [&](F* theta, int64_t n, auto active) {
+            for (int64_t j = 0; j < n; j += 2) {
+                const auto drawn = draw();
+                visit(theta[j], drawn.first, active(j));
+                if (j + 1 < n) visit(theta[j + 1], drawn.second, active(j + 1));
+            }
+        };
+        for (int64_t i = 0; i < V; i++) row(W + i * H, H, row_on(i));
+        if (visible_bias) row(a, V, on_v);
+        row(c, H, on_h);
+    }
+
+    // A change and its noise, to all active synapses.
+    void write_blurred(F rate, I learns) {
+        Rng<N> g = walk.write_rng;
+        typename Writer<N>::Blur change = writer.blur(rate);
+        change.sd = learns ? change.sd : splat<N>(0);
+        in_pairs(
+            [&](int64_t i) { return [this, x = v[i]](int64_t j) { return x * h[j]; }; },
+            [&](int64_t i) { return v[i]; }, [&](int64_t j) { return h[j]; },
+            [&] { return bells<N>(g); },
+            [&](F& theta, F bell, F active) {
+                theta = writer.blurred(theta, change, bell, active);
+            });
+        walk.write_rng = chosen<N>(learns, g, walk.write_rng);
+    }
+
+    struct Halves {
+        I first, second;  // 16 bits of one draw for each of two synapses
+    };
     // Most synapses are left alone: one comparison each, with 16 of the 24 bits of the chance.
     // Where they do not decide, 8 more are drawn. To ask first whether a step is taken at all
     // (`seldom`) changes the speed, not the result.
@@ -72,20 +109,17 @@ struct SmallWrites {
             if (writer.bounded && !writer.levels)
                 theta = wrote ? writer.within(theta, writer.range) : theta;
         };
-        auto row = [&](F* theta, int64_t n, auto limit) {
-            for (int64_t j = 0; j < n; j += 2) {
-                const U drawn = bits32<N>(g);  // 16 bits for each of two
-                visit(theta[j], (I)(drawn >> 16), limit(j));
-                if (j + 1 < n) visit(theta[j + 1], (I)(drawn & 0xffffu), limit(j + 1));
-            }
+        auto draw = [&] {
+            const U drawn = bits32<N>(g);
+            return Halves{(I)(drawn >> 16), (I)(drawn & 0xffffu)};
         };
         for (int64_t j = 0; j < H; j++) on[j] = below & (h[j] != 0.0f);
-        for (int64_t i = 0; i < V; i++) {
-            const I mask = v[i] != 0.0f;
-            row(W + i * H, H, [&](int64_t j) { return mask & on[j]; });
-        }
-        if (visible_bias) row(a, V, [&](int64_t i) { return below & (v[i] != 0.0f); });
-        row(c, H, [&](int64_t j) { return on[j]; });
+        in_pairs(
+            [&](int64_t i) {
+                return [this, mask = v[i] != 0.0f](int64_t j) { return mask & on[j]; };
+            },
+            [&](int64_t i) { return below & (v[i] != 0.0f); }, [&](int64_t j) { return on[j]; },
+            draw, visit);
         walk.write_rng = chosen<N>(lanes, g, walk.write_rng);
     }
     OUT_OF_LINE static I decided(I undecided, I chance, Rng<N>& g) {

@@ -14,6 +14,7 @@ struct WideWrites {
     const Writer<N>& writer = lane.writer;
     const int64_t V = lane.V, H = lane.H, Hp = lane.Hp;
     int part = 0;                      // of the generators
+    BellQueue<N> queue[kParts] = {};
     int64_t parameter = 0, count = N;  // the first of the N in the order of JAX, and how many count
 
     F uniform() {
@@ -22,8 +23,7 @@ struct WideWrites {
     }
     F bell(int which) {
         if (__builtin_expect(lane.job.device.given != nullptr, 0)) return given(which);
-        const F first = FLEXPHASE_ISA::uniform<N>(lane.write_rng[part]);
-        return bell_of<N>(first, FLEXPHASE_ISA::uniform<N>(lane.write_rng[part]));
+        return queue[part].next(lane.write_rng[part]);
     }
     F given(int which) const {
         const DeviceJob& d = lane.job.device;
@@ -49,11 +49,15 @@ struct WideWrites {
     bool write(float rate) {
         const F change = splat<N>(rate);
         const Ask asked = writer.ask(change);
+        if (writer.loses() && asked.down[0] == 0.0f) return false;
+        const bool blurs = writer.blurs() && !lane.job.device.given;
+        const Writer<N>::Blur blur = writer.blur(change);
         I wrote{};
         auto row = [&](float* theta, int64_t n, int64_t first, const float* s) {
             each(n, first, [&](int64_t j) {
                 const F old = at(theta, j);
-                at(theta, j) = writer.write(old, change, asked, at(s, j) != 0.0f, *this);
+                at(theta, j) = blurs ? writer.blurred(old, blur, bell(2), at(s, j))
+                                     : writer.write(old, change, asked, at(s, j) != 0.0f, *this);
                 wrote |= at(theta, j) != old;
             });
         };

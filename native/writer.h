@@ -6,19 +6,34 @@
 namespace FLEXPHASE_ISA {
 namespace {
 
-// The natural logarithm of a normal number above 0, off by 2e-7 of it at most except near 1.
+// The square root, which rounds alike everywhere.
 template <int N>
-INLINE typename Vec<N>::F log_of(typename Vec<N>::F x) {
+INLINE typename Vec<N>::F root(typename Vec<N>::F x) {
+    using F = typename Vec<N>::F;
+#if defined(__AVX512F__)
+    if constexpr (N == 16) return (F)_mm512_sqrt_ps((__m512)x);
+#endif
+#if defined(__AVX2__)
+    if constexpr (N == 8) return (F)_mm256_sqrt_ps((__m256)x);
+    if constexpr (N == 4) return (F)_mm_sqrt_ps((__m128)x);
+#endif
+    for (int k = 0; k < N; k++) x[k] = __builtin_sqrtf(x[k]);
+    return x;
+}
+
+// -2 log(x / 2^24) for x above 0, off by 3e-7 at most beside rounding.
+template <int N>
+INLINE typename Vec<N>::F minus_2_log(typename Vec<N>::F x) {
     using F = typename Vec<N>::F;
     using I = typename Vec<N>::I;
-    const I bits = (I)x - 0x3f3504f3;  // of sqrt(1/2): the rest lies between that and sqrt(2)
+    const I bits = (I)x - 0x4b3504f3;  // of 2^24 sqrt(1/2): the rest lies between that and sqrt(2)
     const F exponent = __builtin_convertvector(bits >> 23, F);
     const F y = (F)((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
-    F p = splat<N>(8.74394551e-2f);
-    for (const float next : {-1.43773302e-1f, 1.49490952e-1f, -1.65606961e-1f, 1.99569777e-1f,
-                             -2.50021547e-1f, 3.33341837e-1f, -4.99999881e-1f, 1.0f})
+    F p = splat<N>(-0.236549705f);
+    for (const float next :
+         {0.378039718f, -0.41209349f, 0.497626781f, -0.666065991f, 1.00003934f, -2.00000644f})
         p = fma<N>(p, y, splat<N>(next));
-    return fma<N>(exponent, splat<N>(0.693147181f), p * y);
+    return fma<N>(exponent, splat<N>(-1.38629436f), p * y);
 }
 
 // sin(2 pi x) for |x| up to 1/4.
@@ -31,15 +46,50 @@ INLINE typename Vec<N>::F sin_turns(typename Vec<N>::F x) {
     return p * x;
 }
 
-// A number of the bell curve from two of `uniform` (Box and Muller).
+// cos(2 pi x) for |x| up to 1/4.
 template <int N>
-INLINE typename Vec<N>::F bell_of(typename Vec<N>::F u1, typename Vec<N>::F u2) {
-    using F = typename Vec<N>::F;
-    F length = -2.0f * log_of<N>((u1 + 0.5f) * (1 / kUnit));
-    for (int k = 0; k < N; k++) length[k] = __builtin_sqrtf(length[k]);
-    const F turn = u2 * (1 / kUnit) - 0.5f, half = turn < 0.0f ? -turn : turn;
-    return length * sin_turns<N>(0.25f - half);
+INLINE typename Vec<N>::F cos_turns(typename Vec<N>::F x) {
+    const auto square = x * x;
+    auto p = splat<N>(56.242382f);
+    for (const float next : {-85.2403336f, 64.9345932f, -19.739172f, 0.99999994f})
+        p = fma<N>(p, square, splat<N>(next));
+    return p;
 }
+
+// Two independent numbers of the bell curve.
+template <int N>
+struct Bells {
+    typename Vec<N>::F first, second;
+};
+
+// From two draws (Box and Muller): the length, a quarter of a turn either way, and a side.
+template <int N>
+INLINE Bells<N> bells(Rng<N>& g) {
+    using F = typename Vec<N>::F;
+    using I = typename Vec<N>::I;
+    const I u = bits24<N>(g) | 1;
+    const typename Vec<N>::U r = bits32<N>(g);
+    const F length = root<N>(minus_2_log<N>(__builtin_convertvector(u, F)));
+    const F side = (F)((typename Vec<N>::U)length ^ (r & 0x80000000u));
+    const F x = __builtin_convertvector((I)(r << 1) >> 8, F);
+    const F turn = fma<N>(x, splat<N>(0x1p-25f), splat<N>(0x1p-26f));
+    return {length * sin_turns<N>(turn), side * cos_turns<N>(turn)};
+}
+
+// One at a time; the second of a pair is kept for the next call.
+template <int N>
+struct BellQueue {
+    typename Vec<N>::F kept{};
+    bool full = false;
+
+    typename Vec<N>::F next(Rng<N>& g) {
+        full = !full;
+        if (!full) return kept;
+        const Bells<N> pair = bells<N>(g);
+        kept = pair.second;
+        return pair.first;
+    }
+};
 
 // The numbers of the devices of N synapses: of N lanes, or of one lane N times.
 template <int N>
@@ -103,6 +153,9 @@ struct Writer {
         return {below * one, (below + 1.0f) * one, (size - below) * kUnit};
     }
 
+    // Is a change of no whole step lost for certain?
+    bool loses() const { return steps && !stochastic && !(uneven && levels); }
+
     // Weights after a write of `inc`, where `wrote`.
     F moved(F w, F inc, I wrote) const {
         F x = w + inc;
@@ -112,6 +165,22 @@ struct Writer {
     static F within(F x, F limit) {
         x = x < -limit ? -limit : x;
         return x > limit ? limit : x;
+    }
+
+    // Without steps, all that happens to a change is noise. Both kinds together are one bell.
+    bool blurs() const { return !steps && (noisy || uneven); }
+    struct Blur {
+        F mean, sd;
+    };
+    Blur blur(F change) const {
+        const F mean = response(change), own = proportional * mean;
+        const F sd = root<N>(noise * noise + own * own);
+        return {mean, sd < 1e18f ? sd : splat<N>(1e18f)};  // finite, also times 0
+    }
+    // `active` is 0 or 1.
+    F blurred(F w, const Blur& change, F bell, F active) const {
+        const F x = gate<N>(fma<N>(change.sd, bell, change.mean), active, w);
+        return bounded ? within(x, range) : x;
     }
 
     // Weights where a change is asked for, `active`; `draw` gives random numbers.

@@ -49,6 +49,8 @@ def test_words_are_the_fields_of_a_device():
         ("range", "there is no device 'range'"),
         ("bits=8,range", "give range one number, as in range=4"),
         ("range=4,range=5", "give range one number"),
+        ("noise=nan", "noise of a device: 'nan' is not a finite number"),
+        ("range=inf,bits=8", "range of a device: 'inf' is not a finite number"),
         ("rounding=up", "rounding must be nearest or stochastic, not 'up'"),
         ("", "there is no device ''"),
         ("activity_bits=2", "are 0 or 1, which is one bit already"),

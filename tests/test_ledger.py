@@ -141,6 +141,8 @@ def test_energy_is_the_sum_of_what_is_done(ledgers):
     assert energy["update"] == pytest.approx(tick * 2 * T)
     with pytest.raises(ValueError, match="cost of a write must be at least 0"):
         one.energy(write=-1)
+    with pytest.raises(ValueError, match="phases must be a whole number, at least 1, not 0"):
+        ledger(run(RULES["cd"]), 0)
 
 
 def test_a_table_shows_them_side_by_side(ledgers):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from on_native import assert_same_bits, quiet, walk
+from scipy import stats
 
 import flexphase as fp
 from flexphase import kernels
@@ -62,7 +63,7 @@ def regime(monkeypatch):
     return lambda kind: monkeypatch.setattr(boltzmann, "WIDE", 0 if kind == "wide" else 10**9)
 
 
-@pytest.mark.parametrize("device", ["stochastic levels", "noisy levels"])
+@pytest.mark.parametrize("device", ["stochastic levels", "noisy levels", "noisy"])
 @pytest.mark.parametrize("kind", ["small", "wide", "machine"])
 def test_bits_depend_on_nothing_else(kind, device, regime):
     """Where calls end, threads, the instruction set and the other lanes."""
@@ -179,8 +180,33 @@ def test_writes_follow_their_distribution(kind, noise, regime):
     assert w.std() == pytest.approx(sd, rel=0.08)
 
 
+@pytest.mark.parametrize("kind", ["small", "wide"])
+def test_write_noise_is_normal(kind, regime):
+    """One write of c to every active synapse, 4,000 lanes: c (1 + a) plus a bell whose variance is
+    the sum of those of the two noises. Neighbours, which share a draw, are independent, and so are
+    their squares.
+    """
+    regime(kind)
+    change, a, q, noise, n = 0.05, 0.2, 0.5, 0.04, 4000
+    device = fp.Device(noise=noise, proportional=q, asymmetry=a)
+    optimiser = fp.OnDevice(fp.Optimiser(change / 2), device)
+    process, data = fp.Phases(fp.Bernoulli(0.5), fp.Fixed(1)), fp.Rows(np.ones((1, 6)))
+    method = fp.RBM(6, 2, scale=0.0)
+    every = lanes(fp.Run(method, process, fp.always_on, data, optimiser), n, 0)
+    engine = boltzmann.BoltzmannEngine(2)
+    end = engine.advance(every, engine.start(every), 1, quiet)
+    on = (np.asarray(end.phase.sign) > 0) & np.asarray(end.z.h).all(1).astype(bool)
+    mean = change * (1 + a)
+    z = (np.asarray(end.params.W)[on] - mean) / np.hypot(noise, q * mean)  # (lanes, 6, 2)
+    assert z.size > 5000
+    assert stats.kstest(z.ravel(), "norm").pvalue > 1e-4
+    pairs = z.reshape(-1, 2)
+    for power in (1, 2):
+        assert abs(np.corrcoef(pairs.T**power)[0, 1]) * len(pairs) ** 0.5 < 4
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("device", ["stochastic levels", "noisy levels", "stochastic pulses"])
+@pytest.mark.parametrize("device", [*DEVICES])
 def test_learning_agrees_with_jax_in_distribution(device):
     """NLL of 64 seeds, engine against engine: the z-score of the difference of the means."""
     data = fp.bars_and_stripes(2)

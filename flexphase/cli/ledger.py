@@ -79,10 +79,11 @@ def draw(path: Any, kept: dict[str, Kept], found: dict[str, Any]) -> None:
     figure = Figure(figsize=(12, 3.8), layout="constrained")
     curves, stored, writes = figure.subplots(1, 3, width_ratios=(2, 1, 1))
     plot.curves({name: one.record for name, one in kept.items()}, ax=curves)
-    for i, (name, one) in enumerate(found.items()):
+    for i, one in enumerate(found.values()):
         colour = plot.PALETTE[i % len(plot.PALETTE)]
-        stored.bar(i, one.words("synapse"), color=colour, label=name)
-        writes.bar(i, one.counts["writes_per_synapse_and_phase"], color=colour)
+        each = one.words("synapse"), one.counts["writes_per_synapse_and_phase"]
+        for axes, value in zip((stored, writes), each, strict=True):
+            axes.bar_label(axes.bar(i, value, color=colour), fmt="%.3g")
     stored.set(title="stored beside the weight", ylabel="numbers per synapse", xticks=[])
     writes.set(title="writes", ylabel="per synapse and phase", xticks=[], yscale="log")
     plot.save(curves, path)

@@ -9,20 +9,20 @@ import numpy as np
 import xarray as xr
 
 from .. import estimators
-from ..core import Optimiser, Updater
+from ..core import Estimator, Optimiser, Process, Updater
 from ..hardware.device import Device
 from ..hardware.on_device import OnDevice
-from ..phases import Fixed, Pairs, Phases
+from ..phases import Bernoulli, Fixed, Pairs, Pauses, Phases
 from ..record import Record
 from ..report.findings import Claim
 from ..report.panels import Panel, points
-from ..rules import Rule, aol, aol_random, cd, isd
+from ..rules import aol, aol_random, cd, isd
 from ..sweep import cells, matching
 from .claims import Seeds, is_worse, mean_sd, verdict
 
 RANGE = 4.0  # the largest weight, where bits are swept
 AVERAGE = 0.5  # slow weights: from this fraction of training on
-#: Word of a rule, and what a legend calls it.
+#: Word of a rule, and what a legend calls it; every learner is trained with these.
 RULES = {
     "two-term": "two-term",
     "isd": "ISD",
@@ -30,6 +30,8 @@ RULES = {
     "aol-random": "AoL random T",
     "aol-pairs": "AoL pairs",
 }
+#: Rules that some learners have beside them.
+LABELS = RULES | {"change": "phase change"}
 ROUNDINGS = ("nearest", "stochastic")
 #: Limits beside bits: a field of `Device`, and the label of its axis.
 LIMITS = {
@@ -48,11 +50,11 @@ class Learner(NamedTuple):
     untrained: float  # what the metric is then
     ylim: tuple[float, float]
     length: int  # ticks of a phase
-    etas: dict[str, float]  # of each rule
+    etas: dict[str, float]  # of each of its rules
     scale: float = 1.0
 
 
-def rule(name: str, length: int) -> Rule:
+def rule(name: str, length: int) -> tuple[Process, Estimator]:
     """Process and estimator, at b = 1/2; random phases are half as long again, as in the paper."""
     match name:
         case "two-term":
@@ -64,14 +66,23 @@ def rule(name: str, length: int) -> Rule:
         case "aol-random":
             return aol_random(0.5, 1.5 * length)
         case "aol-pairs":
-            return Rule(Phases(Pairs(), Fixed(length)), estimators.always_on)
+            return Phases(Pairs(), Fixed(length)), estimators.always_on
+        case "change":  # settle freely, then a nudge of random sign
+            nudged = Phases(Bernoulli(0.5), Fixed(length))
+            return Pauses(nudged, length), estimators.phase_change
     raise ValueError(f"there is no rule {name!r}.")
+
+
+def mean_length(name: str, learner: Learner) -> float:
+    """Mean ticks per phase of a rule."""
+    return float(rule(name, learner.length)[0].mean_length)
 
 
 def change(name: str, learner: Learner) -> float:
     """The change that a term of 1 asks for: eta, eta / b and eta / (b tau)."""
-    eta, tau = learner.etas[name], float(rule(name, learner.length).process.mean_length)
-    return {"two-term": eta, "isd": 2 * eta}.get(name, 2 * eta / tau)
+    eta, tau = learner.etas[name], mean_length(name, learner)
+    once = {"two-term": eta, "isd": 2 * eta, "change": 2 * eta}
+    return once.get(name, 2 * eta / tau)
 
 
 def optimiser(kind: str, value: float, rounding: str, eta: float) -> Updater:
@@ -88,8 +99,8 @@ def optimiser(kind: str, value: float, rounding: str, eta: float) -> Updater:
 def grid(size: dict[str, Any], learner: Learner, **more: Any) -> list[dict[str, Any]]:
     """Every rule without limits, and with each limit alone, for the same number of phases."""
     every = []
-    for name in RULES:
-        ticks = round(size["phases"] * float(rule(name, learner.length).process.mean_length))
+    for name in learner.etas:
+        ticks = round(size["phases"] * mean_length(name, learner))
         shared = {"name": name, "eta": learner.etas[name], "ticks": ticks} | more
         every += cells(kind="none", value=0.0, rounding="nearest", **shared)
         every += cells(kind="bits", value=size["bits"], rounding=list(ROUNDINGS), **shared)
@@ -119,13 +130,13 @@ def panel(
     """The metric against one limit: last weights solid, slow weights dashed."""
     series = [
         points(
-            "" if averaged else label,
+            "" if averaged else LABELS[name],
             size[kind],
             list(finals(data, learner, averaged, kind=kind, name=name, **cell)),
             colour=i,
             line=int(averaged),
         )
-        for i, (name, label) in enumerate(RULES.items())
+        for i, name in enumerate(learner.etas)
         for averaged in (False, True)
     ]
     axis, logarithmic = LIMITS.get(kind, kind), kind in LIMITS
@@ -135,9 +146,9 @@ def panel(
 def without_limits(data: xr.Dataset, learner: Learner) -> str:
     """The metric of every rule without a device, last and slow weights, in words."""
     found = []
-    for name, label in RULES.items():
+    for name in learner.etas:
         last, slow = (finals(data, learner, a, kind="none", name=name)[0] for a in (False, True))
-        found.append(f"{label} {mean_sd(last)} (slow weights {mean_sd(slow)})")
+        found.append(f"{LABELS[name]} {mean_sd(last)} (slow weights {mean_sd(slow)})")
     return "Without limits: " + ", ".join(found) + "."
 
 
@@ -146,14 +157,18 @@ def saved_by_chance(size: dict[str, Any], data: xr.Dataset, learner: Learner, na
     at = size["bits"].index(FEW)
     cells = (finals(data, learner, kind="bits", name=name, rounding=r)[at] for r in ROUNDINGS)
     seeds = map(Seeds, ROUNDINGS, cells)
-    words = f"{RULES[name]} on {FEW:g} bits learns better with stochastic rounding."
+    words = f"{LABELS[name]} on {FEW:g} bits learns better with stochastic rounding."
     return is_worse(words, *seeds)
 
 
 def asymmetry_claim(
-    size: dict[str, Any], data: xr.Dataset, learner: Learner, spares: bool
+    size: dict[str, Any],
+    data: xr.Dataset,
+    learner: Learner,
+    spares: bool,
+    name: str = "two-term",
 ) -> Claim:
-    """Does asymmetry spare the two-term rule?
+    """Does asymmetry spare a rule that learns from differences?
 
     Up and down in turn leave a drift of a times the sizes of the changes. Single terms have
     E|g+| + E|g-|, the difference of two has E|g+ - g-|. For units of 0 and 1 that are on together
@@ -161,15 +176,15 @@ def asymmetry_claim(
     terms of two phases nearly cancel, nearly all is.
     """
     lost, at = {}, len(size["asymmetry"]) // 2
-    for name in ("two-term", "aol"):
-        free = finals(data, learner, True, kind="none", name=name)[0]
-        bent = finals(data, learner, True, kind="asymmetry", name=name)[at]
-        lost[name] = float(np.mean(bent) - np.mean(free)) / abs(learner.untrained - np.mean(free))
-    spared = lost["two-term"] < 0.3 * lost["aol"]
-    share = ", ".join(f"{RULES[name]} {value:.0%}" for name, value in lost.items())
+    for each in (name, "aol"):
+        free = finals(data, learner, True, kind="none", name=each)[0]
+        bent = finals(data, learner, True, kind="asymmetry", name=each)[at]
+        lost[each] = float(np.mean(bent) - np.mean(free)) / abs(learner.untrained - np.mean(free))
+    spared = lost[name] < 0.3 * lost["aol"]
+    share = ", ".join(f"{LABELS[each]} {value:.0%}" for each, value in lost.items())
     decided = lost["aol"] > 0.05
     return Claim(
-        f"An asymmetry of {size['asymmetry'][at]:g} costs two-term "
+        f"An asymmetry of {size['asymmetry'][at]:g} costs {LABELS[name]} "
         + ("less" if spares else "no less")
         + " than 30 % of what it costs AoL (slow weights).",
         f"lost, as a share of the improvement: {share}",

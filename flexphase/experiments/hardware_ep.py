@@ -10,18 +10,20 @@ from ..catalogue.datasets import load
 from ..catalogue.entries import Input
 from ..classification import Wrong
 from ..core import Run
-from ..data import Rows
+from ..data import Held, Rows
 from ..methods import EquilibriumPropagation
 from ..methods.equilibrium_propagation import Accuracy
-from ..report.findings import Findings
+from ..report.findings import Claim, Findings
 from ..sweep import Sweep
 from . import devices
-from .devices import AVERAGE, RANGE, RULES, Learner, optimiser, rule
+from .claims import Seeds, is_worse
+from .devices import AVERAGE, LABELS, RANGE, RULES, Learner, finals, optimiser, rule
 
 TITLE = "Hardware: equilibrium propagation on 8x8 digits, on devices"
 DATA = None
 LAYERS, LENGTH = (64, 32, 10), 20
 PLAIN = ("rbm", LAYERS[0], LAYERS[1])
+DIFFERENCES = ("two-term", "change")  # rules that learn from the difference of two terms
 LEARNER = Learner(
     metric="test_error",
     label="test error (%)",
@@ -29,7 +31,7 @@ LEARNER = Learner(
     ylim=(0, 95),
     length=LENGTH,
     # Single terms are large and nearly cancel, so they need small steps.
-    etas=dict.fromkeys(RULES, 0.001) | {"two-term": 0.03},
+    etas=dict.fromkeys(RULES, 0.003) | dict.fromkeys(DIFFERENCES, 0.1),
     scale=100,
 )
 SIZES = {
@@ -42,12 +44,12 @@ SIZES = {
         "asymmetry": [0.01, 0.1],
     },
     "full": {
-        "phases": 20_000,
-        "seeds": 4,
-        "bits": [4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0],
-        "range": [0.25, 0.5, 1.0, 2.0],
-        "noise": [1e-5, 1e-4, 1e-3, 1e-2],
-        "asymmetry": [0.001, 0.01, 0.1],
+        "phases": 5_000,
+        "seeds": 3,
+        "bits": [8.0, 12.0, 16.0],
+        "range": [0.5, 2.0],
+        "noise": [1e-4, 1e-2],
+        "asymmetry": [0.01, 0.1],
     },
 }
 
@@ -70,7 +72,8 @@ def source() -> Rows:
 
 def build(name: str, eta: float, kind: str, value: float, rounding: str) -> Run:
     """The run of a cell: a rule on devices whose `kind` is `value`."""
-    return Run(method(), *rule(name, LENGTH), source(), optimiser(kind, value, rounding, eta))
+    shown = Held(source(), phases=2) if name == "change" else source()  # it changes in a pause
+    return Run(method(), *rule(name, LENGTH), shown, optimiser(kind, value, rounding, eta))
 
 
 def metrics(**_: Any) -> dict[str, Any]:
@@ -88,14 +91,23 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     """Error against every limit."""
     ep = data["ep"]
-    rates = ", ".join(f"{RULES[name]} {eta:g}" for name, eta in LEARNER.etas.items())
+    rates = ", ".join(f"{LABELS[name]} {eta:g}" for name, eta in LEARNER.etas.items())
     remarks = [
         f"{'-'.join(map(str, LAYERS))}, centred, beta 1, T = {LENGTH}, {size['phases']} phases, "
         f"range {RANGE:g} with bits; eta: {rates}. Solid: last weights, dashed: slow weights.",
         devices.without_limits(ep, LEARNER),
     ]
     claims = [
-        devices.saved_by_chance(size, ep, LEARNER, "two-term"),
-        devices.asymmetry_claim(size, ep, LEARNER, spares=True),
+        local_rule(ep),
+        *(devices.saved_by_chance(size, ep, LEARNER, name) for name in DIFFERENCES),
+        *(devices.asymmetry_claim(size, ep, LEARNER, True, name) for name in DIFFERENCES),
     ]
     return Findings(devices.panels(size, ep, LEARNER), claims, remarks)
+
+
+def local_rule(ep: xr.Dataset) -> Claim:
+    """What a phase changed is a better local rule than its single term, without limits."""
+    names = ("isd", "change")
+    found = (finals(ep, LEARNER, True, kind="none", name=name)[0] for name in names)
+    seeds = (Seeds(LABELS[name], values) for name, values in zip(names, found, strict=True))
+    return is_worse("Without limits, phase change learns better than ISD (slow weights).", *seeds)

@@ -37,13 +37,13 @@ SIZES = {
         "asymmetry": [0.1],
     },
     "full": {
-        "phases": 5_000,
+        "phases": 2_000,
         "seeds": 2,
         "shown": 1000,
-        "bits": [6.0, 8.0, 10.0, 12.0, 16.0],
-        "range": [0.25, 1.0],
-        "noise": [1e-3, 1e-2],
-        "asymmetry": [0.01, 0.1],
+        "bits": [8.0],
+        "range": [1.0],
+        "noise": [1e-3],
+        "asymmetry": [0.1],
     },
 }
 

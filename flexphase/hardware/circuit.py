@@ -1,27 +1,16 @@
 """Units as a circuit computes them: noisy reads of the weights, activity of few levels."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from ..checks import above_zero, between
+from ..checks import above_zero, from_zero
 from ..core import Key, Method, PyTree
 from ..methods.binary import Units
+from .limits import limit, whole_bits
 
 READ = 0x52454144  # the key of the read noise, far from the keys that methods make of their own
-
-
-def _levels(value: Any) -> Array | None:
-    if value is None:
-        return None
-    bits = between(value, "the bits of the activity", 1, 24)
-    if np.any(np.asarray(bits) % 1 != 0):
-        raise ValueError(f"the bits of the activity must be a whole number, not {value!r}.")
-    return bits
 
 
 class Circuit(eqx.Module):
@@ -39,11 +28,8 @@ class Circuit(eqx.Module):
     """
 
     method: Method
-    read_noise: Array | None = eqx.field(
-        converter=lambda v: None if v is None else between(v, "the read noise of a circuit", 0),
-        default=None,
-    )
-    activity_bits: Array | None = eqx.field(converter=_levels, default=None)
+    read_noise: Array | None = limit(from_zero, "the read noise of a circuit")
+    activity_bits: Array | None = limit(whole_bits, "the bits of the activity", 1)
     activity_range: Array = eqx.field(
         converter=lambda v: above_zero(v, "the range of the activity"), default=1.0
     )

@@ -7,36 +7,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.core import Tracer
 
-from ..checks import above_zero, between, count
+from ..checks import above_zero, between, count, from_zero
 from ..core import Key, PyTree
+from .limits import limit, whole_bits
 from .presets import PRESETS
 from .synapses import Synapses, fail, normal, tied, uniform
 
 Rounding = Literal["nearest", "stochastic"]
 Limit = Any  # a number that `grid` may sweep; None: the device has no such limit
-MOST_BITS = 24  # beyond, a step is smaller than the precision of the numbers
-
-
-def _bits(value: Any) -> Array | None:
-    if value is None:
-        return None
-    bits = between(value, "bits, of which one is the sign,", 2, MOST_BITS)
-    if not isinstance(bits, Tracer) and np.any(np.asarray(bits) % 1 != 0):
-        raise ValueError(f"bits must be a whole number, not {value!r}.")
-    return bits
-
-
-def _optional(what: str, low: float, high: float = np.inf, above: bool = False) -> Any:
-    """A number that may be absent."""
-
-    def convert(value: Any) -> Array | None:
-        if value is None:
-            return None
-        return above_zero(value, what, high) if above else between(value, what, low, high)
-
-    return eqx.field(converter=convert, default=None)
 
 
 class Device(eqx.Module):
@@ -63,21 +42,21 @@ class Device(eqx.Module):
     Example: `OnDevice(Optimiser(0.01), Device(bits=8, range=4, rounding="stochastic"))`.
     """
 
-    bits: Limit = eqx.field(converter=_bits, default=None)
-    range: Limit = _optional("the range of a device, its largest weight,", 0, above=True)
+    bits: Limit = limit(whole_bits, "bits, of which one is the sign,", 2)
+    range: Limit = limit(above_zero, "the range of a device, its largest weight,")
     rounding: Rounding = eqx.field(static=True, default="nearest")
-    pulse: Limit = _optional("the pulse of a device, its smallest change,", 0, above=True)
-    noise: Limit = _optional("the write noise of a device", 0)
-    proportional: Limit = _optional("the proportional write noise of a device", 0)
-    asymmetry: Limit = _optional("the asymmetry of a device", -1, 1)
-    nonlinearity: Limit = _optional("the nonlinearity of a device", 0, 1)
-    spread: Limit = _optional("the spread between devices", 0)
-    leak: Limit = _optional("the leak of a device, a time constant in ticks,", 0, above=True)
+    pulse: Limit = limit(above_zero, "the pulse of a device, its smallest change,")
+    noise: Limit = limit(from_zero, "the write noise of a device")
+    proportional: Limit = limit(from_zero, "the proportional write noise of a device")
+    asymmetry: Limit = limit(between, "the asymmetry of a device", -1, 1)
+    nonlinearity: Limit = limit(between, "the nonlinearity of a device", 0, 1)
+    spread: Limit = limit(from_zero, "the spread between devices")
+    leak: Limit = limit(above_zero, "the leak of a device, a time constant in ticks,")
     rest: Array = eqx.field(
         converter=lambda v: between(v, "the rest value of a device", -np.inf), default=0.0
     )
-    dead: Limit = _optional("the share of dead synapses", 0, 1)
-    stuck: Limit = _optional("the share of stuck synapses", 0, 1)
+    dead: Limit = limit(between, "the share of dead synapses", 0, 1)
+    stuck: Limit = limit(between, "the share of stuck synapses", 0, 1)
     delay: int = eqx.field(static=True, default=0)
 
     def __check_init__(self):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ..checks import from_zero
+from ..checks import count, from_zero
 from ..contract import check
 from ..core import Run, State, init
 from ..training import train
@@ -84,7 +84,7 @@ def ledger(
     Example: `ledger(run).signals["learning_switch"]`, `ledger(run).energy(write=1e-11)["update"]`.
     """
     check(run)
-    length = ticks or int(np.clip(round(phases * float(run.process.mean_length)), 200, 20_000))
+    length = run_length(run, phases) if ticks is None else count(ticks, "ticks")
     how = {"seed": seed, "params": params, "records": 1, "engine": "jax"}
     record = train(run, ticks=length, observers={"meter": Meter()}, **how)
     seen = {name: np.asarray(v)[0] for name, v in record.observed("meter").items()}
@@ -101,6 +101,12 @@ def ledger(
         counts=counted(clocks, seen),
         per_tick=per_tick(network, optimiser, clocks, seen),
     )
+
+
+def run_length(run: Run, phases: int) -> int:
+    """Ticks of the counted run: enough to see something, and no more than are counted in time."""
+    ticks = count(phases, "phases") * float(run.process.mean_length)
+    return int(np.clip(round(ticks), 200, 20_000))
 
 
 def work(run: Run, state: State) -> tuple[Operations, Operations]:
