@@ -32,7 +32,7 @@ def options(group: Any) -> None:
 
 def upper_rates(given: list[float] | float, layers: int) -> list[float]:
     """The rates of that many layers; records of earlier versions have one number."""
-    rates = given if isinstance(given, list) else [given]
+    rates = given if isinstance(given, list) else [float(given)]
     if len(rates) not in (1, layers):
         raise ValueError(
             f"--upper-rate has {len(rates)} numbers for {layers} layers above the first one; give "

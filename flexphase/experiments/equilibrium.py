@@ -69,17 +69,17 @@ SLOW_TOP = (1.0, 0.3)  # the hidden states are larger than the outputs
 RULES = {
     "two-term": Rule("two-term", "two-term", (0.07, 0.15), rates=SLOW_TOP),
     "short": Rule("two-term,\nT = 10", "two-term", (0.07, 0.15), rates=SLOW_TOP, T=10),
-    "independent": Rule("ISD,\nany stimuli", "independent", (0.0003, 0.001)),
-    "baseline": Rule("ISD less\nits mean", "baseline", (0.0003, 0.001, 0.003)),
-    "baseline-nudge": Rule("less mean,\nbeta 2", "baseline", (0.003, 0.01), 2.0),
+    "independent": Rule("ISD,\nany\nstimuli", "independent", (0.0003, 0.001)),
+    "baseline": Rule("ISD\nless its\nmean", "baseline", (0.0003, 0.001, 0.003)),
+    "baseline-nudge": Rule("less its\nmean,\nbeta 2", "baseline", (0.003, 0.01), 2.0),
     "pairs": Rule("ISD,\npairs", "pairs", (0.0003, 0.001)),
-    "pairs-on": Rule("always on,\npairs", "pairs-on", (0.0003, 0.001)),
-    "pairs-nudge": Rule("ISD, pairs,\nbeta 2", "pairs", (0.003, 0.01), 2.0),
-    "pairs-rates": Rule("ISD, pairs,\nslow W_1", "pairs", (0.003, 0.01), 2.0, (0.1, 1.0)),
-    "pairs-norm": Rule("ISD, pairs,\nnormalised", "pairs", (0.003, 0.01), 2.0, norm=True),
+    "pairs-on": Rule("always\non,\npairs", "pairs-on", (0.0003, 0.001)),
+    "pairs-nudge": Rule("ISD,\npairs,\nbeta 2", "pairs", (0.003, 0.01), 2.0),
+    "pairs-rates": Rule("ISD,\npairs,\nslow W_1", "pairs", (0.003, 0.01), 2.0, (0.1, 1.0)),
+    "pairs-norm": Rule("ISD,\npairs,\nequal |x|", "pairs", (0.003, 0.01), 2.0, norm=True),
     "change": Rule("change,\nevery tick", "change", (0.003, 0.01)),
     "change-nudge": Rule("change,\nbeta 2", "change", (0.01, 0.03), 2.0),
-    "change-rates": Rule("change, beta 2,\nslow W_2", "change", (0.03, 0.06), 2.0, (1.0, 0.1)),
+    "change-rates": Rule("change,\nbeta 2,\nslow W_2", "change", (0.03, 0.06), 2.0, (1.0, 0.1)),
     "end": Rule("change,\nat the end", "end", (0.07, 0.15), 1.0, SLOW_TOP),
     "end-short": Rule("at the end,\nT = 10", "end", (0.07, 0.15), 1.0, SLOW_TOP, T=10),
 }
@@ -326,7 +326,7 @@ def measured(m: Moments, moved: dict[str, np.ndarray]) -> list[str]:
         with_error("A", lambda m: m.A),
         with_error("C", lambda m: m.C),
         with_error("E[g+ . g-]", lambda m: m.cross),
-        with_error("r = E[g+ . g-] / sqrt(A C)", lambda m: m.cross / np.sqrt(m.A * m.C)),
+        with_error("1 - r", lambda m: 1 - m.cross / np.sqrt(m.A * m.C)),
         with_error("Tr cov of two-term", trace_two_term),
         with_error("ISD over two-term", lambda m: trace_isd(m, 0.5) / trace_two_term(m)),
         with_error(
@@ -337,7 +337,7 @@ def measured(m: Moments, moved: dict[str, np.ndarray]) -> list[str]:
     shown = ", ".join(f"{rule} {mean_sd(values)}" for rule, values in moved.items())
     return [
         f"Moments of the terms at the slow weights of the two-term rule, seed 0, ± a standard "
-        f"error: {', '.join(said)}.",
+        f"error: {', '.join(said)}. r = E[g+ . g-] / sqrt(A C).",
         "Measured feedback at the slow weights of the two-term rule: distance by which learning "
         "moves the hidden states at the end of the second phase, over the distance between the "
         f"phases; mean ± sd over seeds: {shown}.",

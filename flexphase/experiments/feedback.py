@@ -29,7 +29,7 @@ class Feedback(NamedTuple):
         return self.moved / self.contrast
 
 
-def feedback(run: Run, params: Any, *, lanes: int = 8, seed: int = 0) -> Feedback:
+def feedback(run: Run, params: Any, *, lanes: int = 32, seed: int = 0) -> Feedback:
     """The feedback of a run at `params`.
 
     Args:
