@@ -68,7 +68,7 @@ class Rule(NamedTuple):
 SLOW_TOP = (1.0, 0.3)  # the hidden states are larger than the outputs
 RULES = {
     "two-term": Rule("two-term", "two-term", (0.07, 0.15), rates=SLOW_TOP),
-    "short": Rule("two-term,\nT = 10", "two-term", (0.07, 0.15), rates=SLOW_TOP, T=10),
+    "short": Rule("T = 10,\ntwo-term", "two-term", (0.07, 0.15), rates=SLOW_TOP, T=10),
     "independent": Rule("ISD,\nany\nstimuli", "independent", (0.0003, 0.001)),
     "baseline": Rule("ISD\nless its\nmean", "baseline", (0.0003, 0.001, 0.003)),
     "baseline-nudge": Rule("less its\nmean,\nbeta 2", "baseline", (0.003, 0.01), 2.0),
@@ -76,7 +76,7 @@ RULES = {
     "pairs-on": Rule("always\non,\npairs", "pairs-on", (0.0003, 0.001)),
     "pairs-nudge": Rule("ISD,\npairs,\nbeta 2", "pairs", (0.003, 0.01), 2.0),
     "pairs-rates": Rule("ISD,\npairs,\nslow W_1", "pairs", (0.003, 0.01), 2.0, (0.1, 1.0)),
-    "pairs-norm": Rule("ISD,\npairs,\nequal |x|", "pairs", (0.003, 0.01), 2.0, norm=True),
+    "pairs-norm": Rule("pairs,\nequal\n|x|", "pairs", (0.003, 0.01), 2.0, norm=True),
     "change": Rule("change,\nevery tick", "change", (0.003, 0.01)),
     "change-nudge": Rule("change,\nbeta 2", "change", (0.01, 0.03), 2.0),
     "change-rates": Rule("change,\nbeta 2,\nslow W_2", "change", (0.03, 0.06), 2.0, (1.0, 0.1)),
