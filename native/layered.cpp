@@ -89,11 +89,13 @@ LayeredJob job_of(Arrays& in, const Sizes& sizes, int64_t ticks, int memory, flo
     const int64_t L = set_layers(in, job, sizes, true);
     const int64_t n = in.shape("0.s", 3)[1], inputs = sizes.front(), outputs = sizes.back();
     const int64_t wide = job.layer[0].wide;
-    if (ticks < 0 || n < 1 || memory < kNothing || memory > kChange)
+    if (ticks < 0 || n < 1 || memory < kNothing || memory > kMean)
         throw nb::value_error(
-            "ticks must not be negative, replicas at least 1, and memory one of 0, 1, 2.");
+            "ticks must not be negative, replicas at least 1, and memory one of 0, 1, 2, 3.");
     if (!(momentum >= 0 && momentum < 1))
         throw nb::value_error("momentum must be at least 0 and below 1.");
+    if (momentum != 0 && memory == kMean)
+        throw nb::value_error("a running mean (memory 3) goes without momentum.");
     job.ticks = ticks;
     job.replicas = n;
     job.memory = memory;
@@ -103,7 +105,7 @@ LayeredJob job_of(Arrays& in, const Sizes& sizes, int64_t ticks, int memory, flo
         f.s = in.writable<float>(name(l, "s").c_str(), {L, n, f.wide});
         if (memory == kWaiting)
             f.s_kept = in.writable<float>(name(l, "s_kept").c_str(), {L, n, f.wide});
-        if (momentum == 0) continue;
+        if (momentum == 0 && memory != kMean) continue;
         f.m_W = in.writable<float>(name(l, "m_W").c_str(), {L, f.rows, f.stride});
         f.m_c = in.writable<float>(name(l, "m_c").c_str(), {L, f.wide});
     }
@@ -116,6 +118,7 @@ LayeredJob job_of(Arrays& in, const Sizes& sizes, int64_t ticks, int memory, flo
         job.x_kept = in.writable<float>("x_kept", {L, n, inputs});
         job.kept = in.writable<float>("kept", {L, n});
     }
+    if (memory == kMean) job.rate = in.readable<float>("rate", {L});
     job.gathered = in.writable<float>("gathered", {L, n, wide});
     job.steps = in.writable<int32_t>("steps", {L});
     if (momentum != 0) {

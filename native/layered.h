@@ -23,15 +23,16 @@ struct LayeredLayer {
     int64_t rows, stride;  // of W as it is stored
     bool turned;
     float *W, *c;      // (lanes, rows, stride), (lanes, wide)
-    float *m_W, *m_c;  // traces of momentum, or null
+    float *m_W, *m_c;  // traces of momentum, or running means of the terms (kMean), or null
     float* s;          // (lanes, replicas, wide): the state
     float* s_kept;     // (lanes, replicas, wide): the state of the term that waits
     Activation activation;
 };
 
 // What an estimator makes of the terms: uses each at once or not at all; adds the one that waits
-// for a step (two-term); subtracts that of the tick before (differential).
-enum Memory : int32_t { kNothing, kWaiting, kChange };
+// for a step (two-term); subtracts that of the tick before (differential), or the running mean of
+// all (baseline), which goes without momentum.
+enum Memory : int32_t { kNothing, kWaiting, kChange, kMean };
 
 struct LayeredJob {
     int64_t lanes, ticks, rows, layers, replicas;
@@ -55,6 +56,7 @@ struct LayeredJob {
     const uint8_t* clamp;        // (lanes, slots): is the output held at the target?
     const float *eta, *gain;     // (lanes, layers): learning rate, and scale of the layer's term
     const float *dt, *feedback;  // (lanes)
+    const float* rate;           // kMean: (lanes), share of the newest term in the mean
     const float *inputs, *targets;  // (1 or lanes, rows, inputs), (1 or lanes, rows, outputs)
     int64_t inputs_stride, targets_stride;  // from one lane's data to the next, 0 where shared
 };

@@ -163,12 +163,16 @@ struct Lane {
         const bool apply = phase.apply[m] && (known || job.memory != kChange);
         if (apply) {
             const bool with_kept = known && job.memory != kNothing;
+            const float own = job.memory == kMean ? 1 : weight;  // the mean is weighted as well
             for (int64_t k = 0; k < n; k++) {
-                factor[k] = weight * job.scale[at_slot(k)] / (float)n;
+                factor[k] = own * job.scale[at_slot(k)] / (float)n;
                 if (job.memory == kChange) kept[k] *= -weight;
             }
             if (job.memory == kWaiting) same_x = has_same_x();
-            if (weight != 0 || with_kept || job.momentum != 0) optimise(with_kept);
+            if (job.memory == kMean)
+                optimise_centred(weight);
+            else if (weight != 0 || with_kept || job.momentum != 0)
+                optimise(with_kept);
             updates++;
         }
         if (job.memory == kWaiting) {
@@ -234,18 +238,20 @@ struct Lane {
             times[f] = outer[f].times;
         }
         step_row<0>(up.c, up.m_c, up.wide, eta, count);
-        if (up.turned)
-            for (int64_t f = 0; f < count; f++) {
-                const float* swap = outer[f].r;
-                outer[f].r = outer[f].c;
-                outer[f].c = swap;
-            }
+        if (up.turned) turn(count);
         if (count == 1)
             step_rows<1>(up, eta, 1);
         else if (count == 2)
             step_rows<2>(up, eta, 2);
         else
             step_rows<0>(up, eta, count);
+    }
+    void turn(int64_t count) {
+        for (int64_t f = 0; f < count; f++) {
+            const float* swap = outer[f].r;
+            outer[f].r = outer[f].c;
+            outer[f].c = swap;
+        }
     }
     template <int C>
     void step_rows(const Layer& up, float eta, int64_t count) {
@@ -270,6 +276,40 @@ struct Lane {
                     sum = madd(all(times[f]), load(outer[f].c + j), sum);
             store(m ? m + j : w + j, sum);
             if (m) store(w + j, madd(all(-eta), sum, load(w + j)));
+        }
+    }
+
+    // A step with the present term less the running mean, which moves every weight.
+    void optimise_centred(float weight) {
+        for (int64_t l = 0; l < job.layers; l++) centre_layer(l, weight);
+        first.fresh = false;
+    }
+    OUT_OF_LINE void centre_layer(int64_t l, float weight) {
+        const Layer& up = net.layer[l];
+        const float gain = job.gain[lane * job.layers + l];
+        const float down = -job.eta[lane * job.layers + l] * weight;
+        const float* below = l ? net.layer[l - 1].s : first.x;
+        const int64_t stride = l ? net.layer[l - 1].wide : first.padded();
+        for (int64_t k = 0; k < n; k++) {
+            outer[k] = {factor[k] * gain, below + k * stride, up.s + k * up.wide};
+            times[k] = outer[k].times;
+        }
+        centre_row(up.c, up.m_c, up.wide, down);
+        if (up.turned) turn(n);
+        for (int64_t r = 0; r < up.rows; r++) {
+            for (int64_t k = 0; k < n; k++) times[k] = outer[k].times * outer[k].r[r];
+            centre_row(up.W + r * up.stride, up.m_W + r * up.stride, up.stride, down);
+        }
+    }
+    // One row, with d = sum of times c - m: w += down d, m += rate d.
+    void centre_row(float* w, float* m, int64_t wide, float down) const {
+        const F rate = all(job.rate[lane]), step = all(down);
+        for (int64_t j = 0; j < wide; j += N) {
+            const F mean = load(m + j);
+            F d = -mean;
+            for (int64_t k = 0; k < n; k++) d = madd(all(times[k]), load(outer[k].c + j), d);
+            store(w + j, madd(step, d, load(w + j)));
+            store(m + j, madd(rate, d, mean));
         }
     }
 

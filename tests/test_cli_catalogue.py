@@ -10,6 +10,7 @@ from flexphase import catalogue
 from flexphase.catalogue import DATASETS, METHODS, RULES
 from flexphase.catalogue.common import OPTIMISERS
 from flexphase.catalogue.datasets import load
+from flexphase.catalogue.equilibrium_propagation import upper_rates
 from flexphase.catalogue.rules import legend
 from flexphase.cli import options, parser
 from flexphase.cli.records import Kept
@@ -62,6 +63,16 @@ def test_rules_by_name(rule, length, label, alternates, estimator):
     assert legend(args) == label and built is estimator
     assert process.alternates == alternates and float(process.mean_length) == length
     assert RULES[rule].uses_b != alternates and (RULES[rule].update == "pair") == alternates
+
+
+@pytest.mark.parametrize(
+    ("given", "rates"), [(0.3, (1, 0.3, 0.3)), ([0.3], (1, 0.3, 0.3)), ([0.3, 0.1], (1, 0.3, 0.1))]
+)
+def test_upper_rates_are_one_for_all_or_one_for_each(given, rates):
+    """A number alone is what records of earlier versions have."""
+    assert (1, *upper_rates(given, 2)) == rates
+    with pytest.raises(ValueError, match="2 numbers for 3 layers"):
+        upper_rates([0.3, 0.1], 3)
 
 
 def test_data_by_word_detail_and_side():

@@ -70,6 +70,8 @@ ESTIMATORS = {
     "always_on": always_on,
     "change": differential,
     "phase_change": phase_change,
+    "baseline": Baseline(0.1),
+    "baseline on": Baseline(0.1, always_on),
 }
 
 
@@ -120,6 +122,7 @@ def assert_like_jax(run, ticks=97):
         ("resting", "change", {"reset": True}),
         ("pauses", "phase_change", {"centred": True}),
         ("random", "isd", {"activation": jax.nn.sigmoid}),
+        ("random", "baseline", {"replicas": 3, "make": LayerRates((1, 0.5, 0.2))}),
     ],
 )
 def test_same_states_and_parameters_as_the_jax_engine(process, estimator, options):
@@ -152,7 +155,8 @@ def test_same_as_jax_for_every_process_and_estimator(process, estimator):
     if estimator == "two_term" and not run.process.alternates:
         return
     assert_like_jax(run)
-    assert_like_jax(make_run(process, estimator, MOMENTUM, replicas=3, reset=True))
+    make = optax.sgd if isinstance(run.estimator, Baseline) else MOMENTUM
+    assert_like_jax(make_run(process, estimator, make, replicas=3, reset=True))
 
 
 @pytest.mark.slow
@@ -240,7 +244,8 @@ def test_refusals_are_sentences():
         (good._replace(method=softplus), "activations"),
         (good._replace(source=Batches(Batches(good.source, 2), 2)), "Batches"),
         (good._replace(source=Held(good.source, ticks=5)), "Held"),
-        (good._replace(estimator=Baseline(0.1)), "Baseline"),
+        (make_run("random", "baseline", MOMENTUM), "Baseline"),
+        (good._replace(estimator=Baseline(0.1, ramp)), "first and the last"),
         (good._replace(estimator=ramp), "first and the last"),
         *(
             (good._replace(optimiser=Optimiser(0.1, make)), "optax.sgd")

@@ -18,7 +18,8 @@ pytestmark = pytest.mark.skipif(bool(kernels.MISSING), reason="built without a c
 _native = kernels._native
 ISAS = _native.isas() if not kernels.MISSING else [""]
 SIZES = (9, 20, 6, 17, 3)  # wider and narrower than the layer below
-NOTHING, WAITING, CHANGE = range(3)
+NOTHING, WAITING, CHANGE, MEAN = range(4)
+MEMORIES = [(memory, mu) for memory in range(4) for mu in (0, 0.8) if memory != MEAN or not mu]
 RHO = (
     lambda x: np.clip(0.5 + 0.25 * x, 0, 1),
     lambda x: 1 / (1 + np.exp(-x)),
@@ -51,7 +52,7 @@ class Loop:
     def __init__(self, given, memory, momentum, reset, lane):
         self.given, self.memory, self.momentum, self.reset = given, memory, momentum, reset
         self.lane, self.replicas = lane, given["x"].shape[1]
-        self.params, self.traces = self.layers(""), self.layers("m_")
+        self.params, self.traces, self.means = (self.layers(m) for m in ("", "m_", "m_"))
         pairs = list(itertools.pairwise(SIZES))
         self.s = [self.part(f"{i}.s")[:, :units] for i, (_, units) in enumerate(pairs)]
         self.x, self.target = self.part("x"), self.part("target")[:, : SIZES[-1]]
@@ -110,6 +111,10 @@ class Loop:
         total = combined(float(weight), now, 0, now)
         if self.memory == CHANGE:
             total = combined(float(weight), now, -float(weight), self.last)
+        if self.memory == MEAN:
+            off = combined(1, now, -1, self.means)
+            total = combined(float(weight), off, 0, off)
+            self.means = combined(1, self.means, self.part("rate") * apply, off)
         if self.memory == WAITING and self.sum is not None:
             total = combined(1, total, 1, self.sum)
         self.last = now
@@ -134,8 +139,7 @@ def combined(a, first, b, second):
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("replicas", [1, 3])
-@pytest.mark.parametrize("momentum", [0, 0.8])
-@pytest.mark.parametrize("memory", [NOTHING, WAITING, CHANGE])
+@pytest.mark.parametrize(("memory", "momentum"), MEMORIES)
 def test_against_a_dense_float64_loop(memory, momentum, replicas, isa):
     """Tapes of random weights, phases that reset their states, clamped outputs, all activations."""
     for reset, ticks in ((False, 40), (True, 31)):
@@ -154,6 +158,8 @@ def test_against_a_dense_float64_loop(memory, momentum, replicas, isa):
             assert_close([after.s], [loop.s])
             if momentum:
                 assert_close(after.traces, loop.traces)
+            if memory == MEAN:
+                assert_close(after.means, loop.means)
             assert ended["updates"][lane] == loop.updates
             assert (ended["left"][lane], ended["slot"][lane]) == (loop.left, loop.slot)
 
@@ -195,8 +201,7 @@ def test_silent_inputs_catch_up_in_closed_form():
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
-@pytest.mark.parametrize("momentum", [0, 0.8])
-@pytest.mark.parametrize("memory", [NOTHING, WAITING, CHANGE])
+@pytest.mark.parametrize(("memory", "momentum"), MEMORIES)
 class TestDependsOnNothingElse:
     """The reference of each is the same kernel run another way: equal to the last bit."""
 
@@ -296,7 +301,8 @@ def test_hostile_arrays_are_refused_by_name():
         ({"sizes": (5,) * 18}, "layers"),
         ({"sizes": (5, 0, 3)}, "unit"),
         ({"ticks": -1}, "ticks"),
-        ({"memory": 3}, "memory"),
+        ({"memory": 4}, "memory"),
+        ({"memory": 3}, "without momentum"),
         ({"momentum": 1.0}, "momentum"),
         ({"momentum": float("nan")}, "momentum"),
         ({"threads": 0}, "threads"),

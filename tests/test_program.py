@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.artist import Artist
 
 from flexphase.cli import main, program
 from flexphase.machine import cache_folder
@@ -105,3 +106,16 @@ def test_a_second_run_compiles_nothing_and_has_the_same_bits(tmp_path):
     np.testing.assert_array_equal(nll["first"], nll["off"])
     np.testing.assert_array_equal(nll["second"], nll["off"])
     assert not programs["off"] and programs["first"] and programs["second"] == programs["first"]
+
+
+def test_matplotlib_loses_its_docstrings_in_a_process_of_our_own_only(monkeypatch):
+    name = "_update_set_signature_and_docstring"
+    theirs = Artist.__dict__[name]
+    monkeypatch.setattr(Artist, name, theirs)  # so that it is put back
+    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
+    monkeypatch.setattr(program, "PREPARED", [])
+    program.draw_plainly()
+    assert Artist.__dict__[name] is theirs
+    monkeypatch.setattr(program, "PREPARED", [os.getpid()])
+    program.draw_plainly()
+    assert Artist.__dict__[name] is not theirs

@@ -12,13 +12,17 @@ from mnist_files import raw_mnist
 from sweeping import Here
 
 from flexphase.cli import main
-from flexphase.core import Phase
+from flexphase.core import Optimiser, Phase, Run
+from flexphase.data import Held, Rows
 from flexphase.engines.layered import LayeredEngine
+from flexphase.estimators import isd, phase_change
 from flexphase.experiments import STUDIES, figure, figures_in, reproduce
+from flexphase.experiments.feedback import feedback
 from flexphase.experiments.processes import INDEPENDENT, PROCESSES, agrees, process
 from flexphase.experiments.separation import PerSign
 from flexphase.kernels import MISSING
-from flexphase.phases import tape
+from flexphase.methods import EquilibriumPropagation
+from flexphase.phases import Bernoulli, Fixed, Pairs, Pauses, Phases, tape
 from flexphase.report.machine import PLAIN
 from flexphase.sweep.cells import chunks
 from flexphase.theory.variance import given
@@ -130,15 +134,40 @@ def test_every_rule_for_equilibrium_propagation_is_compiled_and_has_the_same_tic
     study.rows.cache_clear()
 
 
+def test_feedback_is_none_at_the_end_and_of_first_order_between_phases():
+    """What is learned after a phase cannot move its states, to rounding; an update between phases
+    moves them by an amount that is linear in a small eta. The contrast is that of the frozen copy.
+    """
+    rng = np.random.default_rng(0)
+    source = Rows((rng.random((6, 4), np.float32), np.eye(3, dtype=np.float32)[np.arange(6) % 3]))
+    method = EquilibriumPropagation((4, 5, 3), centred=True)
+    params, _ = method.init(jax.random.key(1))
+    settled = Run(
+        method,
+        Pauses(Phases(Bernoulli(0.5), Fixed(5)), 5),
+        phase_change,
+        Held(source, phases=2),
+        Optimiser(0.1),
+    )
+    pairs = settled._replace(process=Phases(Pairs(), Fixed(5)), estimator=isd)
+    rest = feedback(settled, params)
+    assert rest.moved == pytest.approx(0, abs=1e-6) and rest.contrast > 0.01
+    small, large = (
+        feedback(pairs._replace(optimiser=Optimiser(eta)), params) for eta in (0.001, 0.002)
+    )
+    assert small.contrast == large.contrast > 0
+    assert large.moved == pytest.approx(2 * small.moved, rel=0.05)
+
+
 @pytest.mark.slow
 def test_equilibrium_from_end_to_end(monkeypatch, tmp_path):
     raw_mnist()
-    toy = {"hidden": 8, "pairs": 30, "seeds": 2, "shown": 100}
+    toy = {"hidden": 8, "pairs": 30, "seeds": 2, "shown": 100, "moments": 4}
     monkeypatch.setitem(figure("equilibrium").SIZES, "quick", toy)
     assert main(["study", "equilibrium", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
     dataset = kept(tmp_path / "run" / "equilibrium.nc")
-    assert dataset["averaged.final.error"].shape == (26, 2)
-    assert len(json.loads(dataset.attrs["claims"])) == 6
+    assert dataset["averaged.final.error"].shape == (29, 2)
+    assert len(json.loads(dataset.attrs["claims"])) == 9
 
 
 @pytest.mark.slow

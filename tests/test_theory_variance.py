@@ -19,6 +19,7 @@ from flexphase.theory.streams import Stream, deviation, stream
 from flexphase.theory.variance import (
     Moments,
     best_b,
+    centred,
     given,
     least_penalty,
     least_trace,
@@ -38,9 +39,9 @@ QUICK_FIRST = [
 ]
 
 
-def tiny(seed, dependent):
+def tiny(seed, dependent, less=None):
     """Two terms in R^3 that take four joint values: points, probabilities, their Moments, and the
-    full covariances of both estimators.
+    full covariances of both estimators. `less` is a share b: b mu+ + (1 - b) mu- is subtracted.
     """
     rng = np.random.default_rng(seed)
     p, q = rng.normal(size=(2, 4, 3))
@@ -54,6 +55,9 @@ def tiny(seed, dependent):
     def outer(f):
         return mean(f[:, :, None] * f[:, None, :])
 
+    if less is not None:
+        common = less * mean(p) + (1 - less) * mean(q)
+        p, q = p - common, q - common
     mu_p, mu_q = mean(p), mean(q)
     m = Moments(
         mean((p * p).sum(1)),
@@ -74,6 +78,16 @@ def test_traces_equal_those_of_the_full_covariances(seed, dependent):
     assert trace_two_term(m) == pytest.approx(np.trace(two), rel=1e-12)
     assert trace_isd(m, B) == pytest.approx([np.trace(single(b)) for b in B], rel=1e-12)
     assert (m.cross == pytest.approx(m.means)) == (not dependent)
+
+
+@pytest.mark.parametrize("dependent", [False, True])
+def test_moments_less_the_common_mean_are_those_of_the_shifted_terms(dependent):
+    m, shifted = tiny(1, dependent)[0], tiny(1, dependent, less=0.3)[0]
+    ours = centred(m._replace(replicas=m), 0.3)
+    assert ours.replicas is not None
+    for one in (ours, ours.replicas):
+        np.testing.assert_allclose(np.array(one[:6]), np.array(shifted[:6]), rtol=1e-12)
+    assert trace_two_term(centred(m, 0.3)) == pytest.approx(trace_two_term(m), rel=1e-12)
 
 
 def test_the_cross_term_of_eq_1_is_symmetric():

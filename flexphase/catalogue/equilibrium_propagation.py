@@ -22,9 +22,23 @@ def options(group: Any) -> None:
     group.add_argument(
         "--upper-rate",
         type=positive,
-        default=0.3,
-        help="learning rate of the layers above the first one, over that of the first (sgd only)",
+        nargs="+",
+        default=[0.3],
+        metavar="RATE",
+        help="learning rate of the layers above the first one, over that of the first: one for "
+        "all, or one for each (sgd only)",
     )
+
+
+def upper_rates(given: list[float] | float, layers: int) -> list[float]:
+    """The rates of that many layers; records of earlier versions have one number."""
+    rates = given if isinstance(given, list) else [float(given)]
+    if len(rates) not in (1, layers):
+        raise ValueError(
+            f"--upper-rate has {len(rates)} numbers for {layers} layers above the first one; give "
+            "one for all, or one for each."
+        )
+    return rates * layers if len(rates) == 1 else rates
 
 
 def build(args: argparse.Namespace, data: Input) -> Task:
@@ -37,7 +51,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     sizes = (data.images.shape[1], *args.hidden, data.classes)
     method = EquilibriumPropagation(sizes, args.beta, centred=args.centred)
     metrics = wrong_answers(data, method)
-    rates = LayerRates((1.0, *[args.upper_rate] * len(args.hidden)))
+    rates = LayerRates((1.0, *upper_rates(args.upper_rate, len(args.hidden))))
     make = rates if args.optimiser == "sgd" else None
     return Task(make_run(args, method, source, make), metrics)
 

@@ -17,10 +17,12 @@ from pathlib import Path
 from ..machine import cache_folder
 
 MOST = 4000  # compiled programs that are kept
+PREPARED: list[int] = []  # the processes that `prepare` has set up, this one or none
 
 
 def prepare(words: Sequence[str]) -> None:
     """Set up the process for these words of the command line."""
+    PREPARED.append(os.getpid())
     keep_compiled()
     # An entry is broken where a process was killed while it wrote: JAX compiles it again.
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache entry")
@@ -30,6 +32,18 @@ def prepare(words: Sequence[str]) -> None:
         # Where dask is installed, xarray imports it for every array: half a second. An xarray that
         # is there already has seen it, and would ask for it.
         sys.modules.setdefault("dask", None)  # type: ignore[arg-type]
+
+
+def draw_plainly() -> None:
+    """Import matplotlib without the docstrings that it writes for every class of its artists, in a
+    process of our own; they take a third of a second.
+    """
+    if os.getpid() not in PREPARED or "matplotlib.figure" in sys.modules:
+        return
+    from matplotlib.artist import Artist
+
+    if hasattr(Artist, "_update_set_signature_and_docstring"):
+        Artist._update_set_signature_and_docstring = classmethod(lambda cls: None)  # type: ignore
 
 
 def keep_compiled() -> None:

@@ -10,7 +10,7 @@ from ..catalogue import METHODS, RULES, Task, datasets
 from ..catalogue.phases import label_of
 from ..files import write as write_file
 from ..stopping import STOPPING
-from . import common, options
+from . import common, options, program
 from .common import say, show
 
 
@@ -196,6 +196,7 @@ def keep(record: Any, folder: Path, about: dict[str, Any]) -> None:
     from .. import plot
     from ..files import replacing
 
+    program.draw_plainly()
     record.save(folder / "record.nc")
     write(
         folder / "config.json",

@@ -21,7 +21,16 @@ from jax import Array
 from ..core import NONE, Optimiser, Phase, Run, State, Visits, declares, stimulus_key
 from ..data.held import Held
 from ..data.sources import Rows
-from ..estimators import Differential, LastTerm, PhaseChange, TwoTerm, Weighted, weigh_isd
+from ..estimators import (
+    Baseline,
+    Differential,
+    LastTerm,
+    PhaseChange,
+    RunningMean,
+    TwoTerm,
+    Weighted,
+    weigh_isd,
+)
 from ..kernels import _native, owned, threads
 from ..lanes import Lanes
 from ..methods.contrastive_hebbian import ContrastiveHebbian
@@ -59,7 +68,7 @@ ACTIVATIONS: dict[Any, tuple[int, tuple[float, float, float, float]]] = {
     jnp.tanh: (2, (0, 0, 0, 0)),
 }
 LINEAR = (0, (0.0, 1.0, -INFINITY, INFINITY))
-NOTHING, WAITING, CHANGE = 0, 1, 2  # what an estimator remembers; enum Memory in native/layered.h
+NOTHING, WAITING, CHANGE, MEAN = range(4)  # what is remembered; enum Memory in native/layered.h
 
 
 class Descent(NamedTuple):
@@ -137,13 +146,20 @@ def held(source: Any) -> Any:
 
 def memory_of(estimator: Any) -> int:
     """What it remembers."""
-    kinds = {TwoTerm: WAITING, PhaseChange: WAITING, Differential: CHANGE}
+    kinds = {TwoTerm: WAITING, PhaseChange: WAITING, Differential: CHANGE, Baseline: MEAN}
     return kinds.get(type(estimator), NOTHING)
 
 
 def weigh_change(phase: Phase) -> tuple[Array, Array]:
     """What `Differential` makes of a change of the term."""
     return phase.sign / phase.prob, phase.sign != 0
+
+
+def weighted(estimator: Any) -> Any:
+    """The estimator that says what a term weighs, on the tape."""
+    if type(estimator) is Differential:
+        return Weighted(weigh_change)
+    return estimator.estimator if type(estimator) is Baseline else estimator
 
 
 def steps_at_the_end(estimator: Any) -> bool:
@@ -194,13 +210,18 @@ class LayeredEngine:
             )
         if type(run.optimiser) is not Optimiser:
             return "the native engine of layered networks knows no devices."
-        if descent(run.optimiser.make, len(method.sizes) - 1) is None:
+        known = descent(run.optimiser.make, len(method.sizes) - 1)
+        if known is None:
             return (
                 "the native engine of layered networks knows optax.sgd, "
                 "functools.partial(optax.sgd, momentum=...) and LayerRates, with a momentum "
                 "between 0 and 1."
             )
-        return None if memory_of(run.estimator) else not_on_tape(run.estimator)
+        if memory_of(run.estimator) in (WAITING, CHANGE):
+            return None
+        if memory_of(run.estimator) == MEAN and known.momentum:
+            return "the native engine of layered networks knows Baseline without momentum only."
+        return not_on_tape(weighted(run.estimator))
 
     def start(self, lanes: Lanes, params: Any = None) -> State:
         state = start(lanes, params)
@@ -299,9 +320,10 @@ class Kernel:
         if known is None:
             raise ValueError("the optimiser is not one that the native engine knows.")
         self.momentum, self.memory = known.momentum, memory_of(run.estimator)
-        self.late = bool(self.momentum) or not steps_at_the_end(run.estimator)
-        changes = self.memory == CHANGE
-        self.lanes = with_estimator(lanes, Weighted(weigh_change)) if changes else lanes
+        at_once = self.memory == MEAN or steps_at_the_end(run.estimator)
+        self.late = bool(self.momentum) or not at_once
+        told = weighted(run.estimator)
+        self.lanes = lanes if told is run.estimator else with_estimator(lanes, told)
         self.constant = self._constant(lanes, known.rates)
 
     def _constant(self, lanes: Lanes, rates: tuple[float, ...]) -> Arrays:
@@ -312,16 +334,21 @@ class Kernel:
             return owned(np.broadcast_to(np.asarray(value), (count,)))
 
         feedback = per_lane(feedback_of(self.method))
-        return curves(self.method) | {
-            "dt": per_lane(self.method.dt),
-            "feedback": feedback,
-            "gain": owned(feedback[:, None] ** np.arange(1 - layers, 1)),
-            "eta": owned(
-                per_lane(lanes.run.optimiser.eta)[:, None] * np.asarray(rates, np.float32)
-            ),
-            "inputs": np.ascontiguousarray(inputs if inputs.ndim == 3 else inputs[None]),
-            "targets": np.ascontiguousarray(targets if targets.ndim == 3 else targets[None]),
-        }
+        baseline = {"rate": per_lane(lanes.run.estimator.rate)} if self.memory == MEAN else {}
+        return (
+            baseline
+            | curves(self.method)
+            | {
+                "dt": per_lane(self.method.dt),
+                "feedback": feedback,
+                "gain": owned(feedback[:, None] ** np.arange(1 - layers, 1)),
+                "eta": owned(
+                    per_lane(lanes.run.optimiser.eta)[:, None] * np.asarray(rates, np.float32)
+                ),
+                "inputs": np.ascontiguousarray(inputs if inputs.ndim == 3 else inputs[None]),
+                "targets": np.ascontiguousarray(targets if targets.ndim == 3 else targets[None]),
+            }
+        )
 
     def run(self, arrays: Arrays, ticks: int, threads: int, isa: str) -> None:
         """Advance the arrays."""
@@ -362,6 +389,8 @@ class Kernel:
             arrays |= layers_to_arrays(traces(state.opt), "m_")
             arrays["trace"] = np.zeros_like(arrays["0.s"])
             arrays["deferred"] = np.zeros((lanes, self.sizes[0]), np.int32)
+        if self.memory == MEAN:
+            arrays |= layers_to_arrays(state.memory.mean, "m_")
         if self.memory == CHANGE:
             arrays["known"] = owned(state.memory.known, np.int32)
         if self.memory == WAITING:
@@ -408,7 +437,11 @@ class Kernel:
         return jax.tree.map(jnp.asarray, state)
 
     def remembered(self, arrays: Arrays) -> Any:
-        """What the estimator remembers: nothing, the term that waits, or that of the last tick."""
+        """What the estimator remembers: nothing, the term that waits, that of the last tick, or
+        their mean.
+        """
+        if self.memory == MEAN:
+            return RunningMean(layers_from_arrays(arrays, self.sizes, "m_"))
         known = arrays["known"].astype(bool)
         if self.memory == WAITING:
             factor = arrays["kept"] * known[:, None]

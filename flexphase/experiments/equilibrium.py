@@ -6,7 +6,11 @@ measures: a step of eta adds eta |x|^2 / (2 beta) s to the drive of the hidden u
 difference of the states that is to be learned is of order beta. So rules are compared that see the
 same stimulus in both phases, that nudge more strongly, that learn a layer more slowly, and that
 learn from the change of the term within a nudged phase, tick by tick or at its end. The last of
-these is free of both troubles and remembers nothing across phases. All rules have the same ticks.
+these is free of both troubles and remembers nothing across phases. A running mean of the terms,
+which does remember across phases, stands beside them. All rules have the same ticks.
+
+Why a rule works or not is measured at the slow weights of the two-term rule: the moments of the two
+terms, and how far learning moves the states that it learns from.
 """
 
 from functools import cache
@@ -14,22 +18,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
 from ..classification import Wrong
 from ..core import Estimator, Optimiser, Process, Run, Source
 from ..data import Held, Rows, mnist
 from ..data.mnist import fetch_mnist
 from ..data.transforms import every
-from ..estimators import always_on, differential, isd, phase_change, two_term
+from ..estimators import Baseline, always_on, differential, isd, phase_change, two_term
+from ..export import from_numpy
 from ..log import AtEnd
 from ..methods import EquilibriumPropagation
 from ..methods.equilibrium_propagation import Accuracy
 from ..optimisers import LayerRates
 from ..phases import Alternating, Bernoulli, Fixed, Pairs, Pauses, Phases
+from ..record import Record
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, matching
-from .claims import Seeds, is_worse, mean_sd, within
+from ..theory.moments import moments
+from ..theory.variance import Moments, centred, trace_isd, trace_two_term
+from .claims import Seeds, decide, is_worse, mean_sd, tested, within
+from .feedback import feedback
 
 TITLE = "Equilibrium propagation on MNIST: temporally local rules"
 DATA = fetch_mnist
@@ -38,8 +48,8 @@ BUILD, METRICS = f"{__name__}:build", f"{__name__}:metrics"
 T = 20
 NEAR = 1.0  # percentage points
 SIZES = {
-    "quick": {"hidden": 100, "pairs": 10_000, "seeds": 2, "shown": 500},
-    "full": {"hidden": 500, "pairs": 60_000, "seeds": 3, "shown": 1000},
+    "quick": {"hidden": 100, "pairs": 10_000, "seeds": 2, "shown": 500, "moments": 20},
+    "full": {"hidden": 500, "pairs": 60_000, "seeds": 3, "shown": 1000, "moments": 40},
 }
 
 
@@ -58,27 +68,33 @@ class Rule(NamedTuple):
 SLOW_TOP = (1.0, 0.3)  # the hidden states are larger than the outputs
 RULES = {
     "two-term": Rule("two-term", "two-term", (0.07, 0.15), rates=SLOW_TOP),
-    "short": Rule("two-term,\nT = 10", "two-term", (0.07, 0.15), rates=SLOW_TOP, T=10),
-    "independent": Rule("ISD,\nany stimuli", "independent", (0.0003, 0.001)),
+    "short": Rule("T = 10,\ntwo-term", "two-term", (0.07, 0.15), rates=SLOW_TOP, T=10),
+    "independent": Rule("ISD,\nany\nstimuli", "independent", (0.0003, 0.001)),
+    "baseline": Rule("ISD\nless its\nmean", "baseline", (0.0003, 0.001, 0.003)),
+    "baseline-nudge": Rule("less its\nmean,\nbeta 2", "baseline", (0.003, 0.01), 2.0),
     "pairs": Rule("ISD,\npairs", "pairs", (0.0003, 0.001)),
-    "pairs-on": Rule("always on,\npairs", "pairs-on", (0.0003, 0.001)),
-    "pairs-nudge": Rule("ISD, pairs,\nbeta 2", "pairs", (0.003, 0.01), 2.0),
-    "pairs-rates": Rule("ISD, pairs,\nslow W_1", "pairs", (0.003, 0.01), 2.0, (0.1, 1.0)),
-    "pairs-norm": Rule("ISD, pairs,\nnormalised", "pairs", (0.003, 0.01), 2.0, norm=True),
+    "pairs-on": Rule("always\non,\npairs", "pairs-on", (0.0003, 0.001)),
+    "pairs-nudge": Rule("ISD,\npairs,\nbeta 2", "pairs", (0.003, 0.01), 2.0),
+    "pairs-rates": Rule("ISD,\npairs,\nslow W_1", "pairs", (0.003, 0.01), 2.0, (0.1, 1.0)),
+    "pairs-norm": Rule("pairs,\nequal\n|x|", "pairs", (0.003, 0.01), 2.0, norm=True),
     "change": Rule("change,\nevery tick", "change", (0.003, 0.01)),
     "change-nudge": Rule("change,\nbeta 2", "change", (0.01, 0.03), 2.0),
-    "change-rates": Rule("change, beta 2,\nslow W_2", "change", (0.03, 0.06), 2.0, (1.0, 0.1)),
+    "change-rates": Rule("change,\nbeta 2,\nslow W_2", "change", (0.03, 0.06), 2.0, (1.0, 0.1)),
     "end": Rule("change,\nat the end", "end", (0.07, 0.15), 1.0, SLOW_TOP),
     "end-short": Rule("at the end,\nT = 10", "end", (0.07, 0.15), 1.0, SLOW_TOP, T=10),
 }
-CLASSICAL = ["two-term", "short"]
-LOCAL = [name for name in RULES if name not in CLASSICAL]
+REFERENCE = "two-term"  # at whose weights moments and feedback are measured
+CLASSICAL = [REFERENCE, "short"]
+BASELINE = [name for name in RULES if RULES[name].kind == "baseline"]
+LOCAL = [name for name in RULES if name not in CLASSICAL + BASELINE]
 WITHIN = [name for name in LOCAL if RULES[name].kind in ("change", "end")]
 #: Title of a panel, and what it shows beside the classical rules.
 PANELS = {
-    "Terms of single phases": [name for name in LOCAL if name not in WITHIN],
+    "Terms of single phases": [name for name in RULES if name not in CLASSICAL + WITHIN],
     "Changes within a nudged phase": WITHIN,
 }
+TWICE = [name for name in LOCAL if name != "independent"]  # see a stimulus in two phases
+RATE = 0.01  # of the running mean: about 100 phases
 
 
 @cache
@@ -109,6 +125,8 @@ def parts(kind: str, source: Rows, T: int) -> tuple[Process, Estimator, Source]:
             return Phases(Alternating(), Fixed(T)), two_term, source
         case "independent":
             return Phases(Bernoulli(0.5), Fixed(T)), isd, Held(source, phases=1)
+        case "baseline":
+            return Phases(Bernoulli(0.5), Fixed(T)), Baseline(RATE), Held(source, phases=1)
         case "pairs":
             return Phases(Pairs(), Fixed(T)), isd, pair
         case "pairs-on":
@@ -137,24 +155,29 @@ def metrics(rule: str, hidden: int, shown: int, **_: Any) -> dict[str, Any]:
 
 
 def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
-    """Every rule at its learning rates, with slow weights."""
+    """Every rule at its learning rates, with slow weights; those of the two-term rule are kept."""
     shared = {"hidden": size["hidden"], "shown": size["shown"], "ticks": 2 * T * size["pairs"]}
-    grid = [
-        cell
-        for name, rule in RULES.items()
-        for cell in cells(rule=name, eta=list(rule.etas), **shared)
-    ]
     how: dict[str, Any] = {"records": 5, "average": 0.5, "lanes": 6, "cost": 100}
-    return {"rules": Sweep("equilibrium", BUILD, METRICS, grid, size["seeds"], **how)}
+
+    def sweep(word: str, names: list[str], keep: bool) -> Sweep:
+        each = (cells(rule=name, eta=list(RULES[name].etas), **shared) for name in names)
+        grid = [cell for some in each for cell in some]
+        return Sweep(word, BUILD, METRICS, grid, size["seeds"], keep_params=keep, **how)
+
+    others = [name for name in RULES if name != REFERENCE]
+    return {
+        "rules": sweep("equilibrium", others, False),
+        "kept": sweep("equilibrium-kept", [REFERENCE], True),
+    }
 
 
-def errors(dataset: xr.Dataset, rule: str, averaged: bool) -> tuple[float, np.ndarray]:
+def errors(data: dict[str, xr.Dataset], rule: str, averaged: bool) -> tuple[float, np.ndarray]:
     """The learning rate with the lowest mean test error, and the errors of its seeds in per cent.
 
     A seed that diverged counts as untrained, 90 %.
     """
     name = "averaged.final.error" if averaged else "final.error"
-    found = {}
+    dataset, found = data["kept" if rule == REFERENCE else "rules"], {}
     for eta in RULES[rule].etas:
         run = matching(dataset, rule=rule, eta=eta).isel(cell=0)
         found[eta] = np.nan_to_num(100 * run[name].values, nan=90.0)
@@ -165,11 +188,28 @@ def errors(dataset: xr.Dataset, rule: str, averaged: bool) -> tuple[float, np.nd
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     """Test error of every rule at its best rate, last iterate and slow weights."""
     last, slow = (
-        {rule: errors(data["rules"], rule, averaged) for rule in RULES}
-        for averaged in (False, True)
+        {rule: errors(data, rule, averaged) for rule in RULES} for averaged in (False, True)
     )
     panels = [panel(title, CLASSICAL + names, last, slow) for title, names in PANELS.items()]
-    return Findings(panels, claims(last, slow), remarks(size, last, slow))
+    known = [trained(size, data["kept"], slow[REFERENCE][0], i) for i in range(size["seeds"])]
+    moved = {rule: shares(size, rule, last[rule][0], known) for rule in TWICE}
+    terms = moments(build(REFERENCE, 0.1, **size), known[0], phases=size["moments"], lanes=8)
+    said = remarks(size, last, slow) + measured(terms, moved)
+    return Findings(panels, claims(last, slow) + reasons(last, moved), said)
+
+
+def trained(size: dict[str, Any], dataset: xr.Dataset, eta: float, seed: int) -> Any:
+    """Slow weights of the two-term rule."""
+    one = matching(dataset, rule=REFERENCE, eta=eta).isel(cell=0, seed=seed)
+    return from_numpy(build(REFERENCE, eta, **size).method, Record(one).averaged_params)
+
+
+def shares(size: dict[str, Any], rule: str, eta: float, known: list[Any]) -> np.ndarray:
+    """How far the rule moves what it measures, as a share of what it is to learn, at parameters
+    that the two-term rule has found, one number for each.
+    """
+    run = build(rule, eta, **size)
+    return np.array([feedback(run, params, seed=i).share for i, params in enumerate(known)])
 
 
 Found = dict[str, tuple[float, np.ndarray]]
@@ -248,4 +288,57 @@ def remarks(size: dict[str, Any], last: Found, slow: Found) -> list[str]:
         "phase it comes too late to matter.",
         "'At the end' keeps one term for each synapse during a phase, as the two-term rule does; "
         "it needs neither the other phase nor a common stimulus.",
+    ]
+
+
+def reasons(last: Found, moved: dict[str, np.ndarray]) -> list[Claim]:
+    """What a running mean is worth, and whether feedback orders the rules."""
+
+    def seeds(name: str) -> Seeds:
+        return Seeds(RULES[name].words.replace("\n", " "), last[name][1])
+
+    x, y = ([v.mean() for v in each] for each in (moved.values(), (last[n][1] for n in moved)))
+    found = tested(stats.spearmanr, x, y, alternative="greater")
+    rho, p = float(found.statistic), float(found.pvalue)
+    return [
+        is_worse("A running mean of the terms helps ISD.", seeds("independent"), seeds("baseline")),
+        is_worse(
+            "A common stimulus helps more than a running mean.", seeds("baseline"), seeds("pairs")
+        ),
+        Claim(
+            "Of the rules that see a stimulus twice, those whose learning moves what they measure "
+            "further end with a larger error.",
+            f"Spearman's rho over {len(x)} rules {rho:.2f}, p = {p:.2g}",
+            decide(p),
+            "rank correlation, one-sided, of measured feedback and mean error of the last iterate; "
+            "the rules are not a sample of anything",
+        ),
+    ]
+
+
+def measured(m: Moments, moved: dict[str, np.ndarray]) -> list[str]:
+    """Moments of the terms and feedback, in words."""
+
+    def with_error(name: str, f: Any) -> str:
+        return f"{name} {float(f(m)):.3g} ± {float(m.error(f)):.1g}"
+
+    said = [
+        with_error("A", lambda m: m.A),
+        with_error("C", lambda m: m.C),
+        with_error("E[g+ . g-]", lambda m: m.cross),
+        with_error("1 - r", lambda m: 1 - m.cross / np.sqrt(m.A * m.C)),
+        with_error("Tr cov of two-term", trace_two_term),
+        with_error("ISD over two-term", lambda m: trace_isd(m, 0.5) / trace_two_term(m)),
+        with_error(
+            "less its mean, over two-term",
+            lambda m: trace_isd(centred(m), 0.5) / trace_two_term(m),
+        ),
+    ]
+    shown = ", ".join(f"{rule} {mean_sd(values)}" for rule, values in moved.items())
+    return [
+        f"Moments of the terms at the slow weights of the two-term rule, seed 0, ± a standard "
+        f"error: {', '.join(said)}. r = E[g+ . g-] / sqrt(A C).",
+        "Measured feedback at the slow weights of the two-term rule: distance by which learning "
+        "moves the hidden states at the end of the second phase, over the distance between the "
+        f"phases; mean ± sd over seeds: {shown}.",
     ]

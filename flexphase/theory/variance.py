@@ -70,6 +70,23 @@ def checked(m: Moments) -> Moments:
     return m
 
 
+def centred(m: Moments, b: Any = 0.5) -> Moments:
+    """Moments of the terms less their common mean b mu+ + (1 - b) mu-: what `Baseline` learns from
+    where its running mean is exact.
+    """
+    plus, minus = b * m.plus + (1 - b) * m.means, b * m.means + (1 - b) * m.minus  # . mean
+    square = b * plus + (1 - b) * minus
+    return Moments(
+        A=m.A - 2 * plus + square,
+        C=m.C - 2 * minus + square,
+        plus=m.plus - 2 * plus + square,
+        minus=m.minus - 2 * minus + square,
+        means=m.means - plus - minus + square,
+        cross=m.cross - plus - minus + square,
+        replicas=None if m.replicas is None else centred(m.replicas, b),
+    )
+
+
 def mean_square(m: Moments) -> Any:
     """|mu+ - mu-|^2: the squared length of both estimators' mean (Proposition 1)."""
     return m.plus + m.minus - 2 * m.means
