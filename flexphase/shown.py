@@ -105,6 +105,9 @@ def curve(lines: Sequence[Line], x: str, y: str, marks: Mapping[str, float] | No
         dash = f'stroke-dasharray="4 3" {ink}'
         parts.append(f'<path d="M{LEFT} {up(value):.1f}H{WIDTH - 8}" {dash}/>')
         parts.append(words(LEFT + 4, up(value) - 3, "start", f"{name} {value:.4g}"))
+    ends = np.concatenate([line.middle[np.isfinite(line.middle)][-1:] for line in lines])
+    ends_high = len(ends) and ends.mean() > (bottom + top) / 2
+    names_at = floor - 14 * len(lines[: len(COLOURS)]) if ends_high else 16  # off the curves
     for i, (line, colour) in enumerate(zip(lines, COLOURS, strict=False)):
         fine = np.isfinite(line.middle) & np.isfinite(line.low) & np.isfinite(line.high)
         xs, middle, low, high = (np.asarray(part)[fine] for part in line[:4])
@@ -113,7 +116,7 @@ def curve(lines: Sequence[Line], x: str, y: str, marks: Mapping[str, float] | No
         stroke = f'fill="none" stroke="{colour}" stroke-width="2"'
         title = f"<title>{html.escape(line.name)}</title>"
         parts.append(f'<polyline points="{points(xs, middle)}" {stroke}>{title}</polyline>')
-        parts.append(words(WIDTH - 10, 16 + 14 * i, "end", line.name, colour))
+        parts.append(words(WIDTH - 10, names_at + 14 * i, "end", line.name, colour))
     label = html.escape(f"{y} against {x}", quote=True)
     size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
     narrow = 'style="max-width:100%;height:auto"'  # on a phone
