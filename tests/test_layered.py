@@ -93,7 +93,7 @@ def advanced(engine, every, pieces):
     return state._replace(key=(), noise=())
 
 
-def assert_like_jax(run, ticks=97):
+def assert_like_jax(run, ticks=97, learns=True):
     """Every leaf of the state, in its shape and type; the ticks end in the midst of phases."""
     assert LayeredEngine(1).refuses(run) is None
     every = lanes(run, 2, 0)
@@ -102,7 +102,8 @@ def assert_like_jax(run, ticks=97):
     moved = jax.tree.map(
         lambda a, b: np.abs(a - b).max(), JaxEngine().start(every).params, theirs.params
     )
-    assert max(jax.tree.leaves(moved)) > 0.001  # a hundred times the tolerance below
+    most = max(jax.tree.leaves(moved))
+    assert most > 0.001 if learns else most == 0  # a hundred times the tolerance below
     for (path, a), (_, b) in zip(
         jax.tree_util.tree_leaves_with_path(ours),
         jax.tree_util.tree_leaves_with_path(theirs),
@@ -154,9 +155,10 @@ def test_same_as_jax_for_every_process_and_estimator(process, estimator):
     run = make_run(process, estimator)
     if estimator == "two_term" and not run.process.alternates:
         return
-    assert_like_jax(run)
+    learns = (process, estimator) != ("one tick", "phase_change")  # such a phase adds nothing
+    assert_like_jax(run, learns=learns)
     make = optax.sgd if isinstance(run.estimator, Baseline) else MOMENTUM
-    assert_like_jax(make_run(process, estimator, make, replicas=3, reset=True))
+    assert_like_jax(make_run(process, estimator, make, replicas=3, reset=True), learns=learns)
 
 
 @pytest.mark.slow
