@@ -6,6 +6,7 @@ Both run the chunk of a worker that dies again.
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import selectors
 import subprocess
@@ -149,6 +150,9 @@ class Dask:
             self.client = distributed.Client(address, timeout=timeout, set_as_default=False)
         except (OSError, ValueError, TypeError, TimeoutError) as error:
             raise ValueError(f"no Dask scheduler answers at {address} ({_line(error)}).") from None
+        # The client would log the traceback of a lost scheduler; `run` says so in one line.
+        self.log = logging.getLogger("distributed.client")
+        self.log.disabled = True
 
     def run(self, tasks: Sequence[str]) -> Iterator[str | None]:
         """See `Executor`."""
@@ -190,6 +194,7 @@ class Dask:
     def close(self) -> None:
         """Leave the cluster, which goes on."""
         self.client.close()
+        self.log.disabled = False
 
 
 async def _knock(address: str, timeout: float) -> None:
