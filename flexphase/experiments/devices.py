@@ -12,6 +12,7 @@ from .. import estimators
 from ..core import Estimator, Optimiser, Process, Updater
 from ..hardware.device import Device
 from ..hardware.on_device import OnDevice
+from ..hardware.precision import bits_needed
 from ..phases import Bernoulli, Fixed, Pairs, Pauses, Phases
 from ..record import Record
 from ..report.findings import Claim
@@ -40,6 +41,7 @@ LIMITS = {
     "asymmetry": "asymmetry a: (1 + a) up, (1 - a) down",
 }
 FEW = 8.0  # bits of the claim about stochastic rounding
+LEARNS = 0.05  # share of what a rule learns without limits, from which on it counts as learning
 
 
 class Learner(NamedTuple):
@@ -83,6 +85,11 @@ def change(name: str, learner: Learner) -> float:
     eta, tau = learner.etas[name], mean_length(name, learner)
     once = {"two-term": eta, "isd": 2 * eta, "change": 2 * eta}
     return once.get(name, 2 * eta / tau)
+
+
+def least(name: str, learner: Learner) -> int:
+    """The fewest bits with which rounding to the nearest sees a change of one term."""
+    return bits_needed(change(name, learner), RANGE)
 
 
 def optimiser(kind: str, value: float, rounding: str, eta: float) -> Updater:
@@ -159,6 +166,27 @@ def saved_by_chance(size: dict[str, Any], data: xr.Dataset, learner: Learner, na
     seeds = map(Seeds, ROUNDINGS, cells)
     words = f"{LABELS[name]} on {FEW:g} bits learns better with stochastic rounding."
     return is_worse(words, *seeds)
+
+
+def stops_where_predicted(
+    size: dict[str, Any], data: xr.Dataset, learner: Learner, name: str
+) -> Claim:
+    """With rounding to the nearest a rule learns if and only if a change is half a step or more."""
+    free = finals(data, learner, kind="none", name=name)[0]
+    limit = LEARNS * (learner.untrained - float(np.median(free)))
+    ends = finals(data, learner, kind="bits", name=name, rounding="nearest")
+    moved = np.abs(learner.untrained - ends).max(1) > limit
+    fewest = least(name, learner)
+    predicted = np.array(size["bits"]) >= fewest
+    found = [f"{b:g}" for b, m in zip(size["bits"], moved, strict=True) if m]
+    return Claim(
+        f"{LABELS[name]}: rounding to the nearest stops learning below {fewest} bits.",
+        f"weights move at {', '.join(found) or 'none'} of "
+        f"{', '.join(f'{b:g}' for b in size['bits'])} bits",
+        verdict(bool((moved == predicted).all()), bool((moved != predicted).any())),
+        f"the metric of some seed moves by more than {LEARNS:.0%} of "
+        "what is learned without limits",
+    )
 
 
 def asymmetry_claim(

@@ -11,7 +11,6 @@ import xarray as xr
 from .. import lanes
 from ..core import Run
 from ..hardware.meter import Meter
-from ..hardware.precision import bits_needed
 from ..methods import RBM
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, points
@@ -20,7 +19,7 @@ from ..training import train
 from . import devices
 from .bas import HIDDEN, LABEL, METRICS, OPTIMUM, SIDE, UNTRAINED, source
 from .claims import DRASTIC, gap, verdict
-from .devices import AVERAGE, FEW, RANGE, RULES, Learner, change, finals, optimiser, rule
+from .devices import AVERAGE, FEW, RANGE, RULES, Learner, finals, least, optimiser, rule
 
 TITLE = "Hardware: an RBM on Bars and Stripes, its devices and its writes"
 DATA = None
@@ -34,7 +33,6 @@ LEARNER = Learner(
     length=LENGTH,
     etas=dict.fromkeys(RULES, ETA),
 )
-LEARNS = 0.05  # share of what a rule learns without limits, from which on it counts as learning
 TRAINING = 1e5  # phases of a whole training, for endurance
 ENDURANCE = {"flash": 1e5, "RRAM": 1e6, "PCM": 1e9}  # writes that cells of each kind survive
 SIZES = {
@@ -73,7 +71,7 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     """NLL against each limit, where learning stops, and writes."""
     bas, writes = data["bas"], writes_of(size["bits"])
-    stops = ", ".join(f"{RULES[name]} {least(name)}" for name in RULES)
+    stops = ", ".join(f"{RULES[name]} {least(name, LEARNER)}" for name in RULES)
     remarks = [
         f"RBM {SIDE**2} x {HIDDEN}, eta {ETA}, T = {LENGTH}, b = 0.5, {size['phases']} phases, "
         f"range {RANGE:g} with bits; NLL is exact, {OPTIMUM} is the optimum, {UNTRAINED} a uniform "
@@ -86,16 +84,11 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     ]
     nearest, *others = devices.panels(size, bas, LEARNER)
     dotted = [
-        s._replace(at=least(name)) if s.name else s
+        s._replace(at=least(name, LEARNER)) if s.name else s
         for name, s in zip(np.repeat([*RULES], 2), nearest.series, strict=True)
     ]
     panels = [nearest._replace(series=dotted), *others, writes_panel(size, writes)]
     return Findings(panels, claims(size, bas, writes), remarks)
-
-
-def least(name: str) -> int:
-    """The fewest bits with which rounding to the nearest sees a change of one term."""
-    return bits_needed(change(name, LEARNER), RANGE)
 
 
 def writes_of(bits: list[float], phases: int = 20) -> dict[str, np.ndarray]:
@@ -134,29 +127,12 @@ def writes_panel(size: dict[str, Any], writes: dict[str, np.ndarray]) -> Panel:
 def claims(size: dict[str, Any], bas: xr.Dataset, writes: dict[str, np.ndarray]) -> list[Claim]:
     """Our own claims, written before the first run of the full size."""
     return [
-        *(stops_where_predicted(size, bas, name) for name in RULES),
+        *(devices.stops_where_predicted(size, bas, LEARNER, name) for name in RULES),
         devices.saved_by_chance(size, bas, LEARNER, "aol"),
         as_few_bits(size, bas),
         devices.asymmetry_claim(size, bas, LEARNER, spares=False),
         endures(size, writes),
     ]
-
-
-def stops_where_predicted(size: dict[str, Any], bas: xr.Dataset, name: str) -> Claim:
-    """With rounding to the nearest a rule learns if and only if a change is half a step or more."""
-    free = finals(bas, LEARNER, kind="none", name=name)[0]
-    limit = LEARNS * (UNTRAINED - float(np.median(free)))
-    nll = finals(bas, LEARNER, kind="bits", name=name, rounding="nearest")
-    moved = np.abs(UNTRAINED - nll).max(1) > limit
-    predicted = np.array(size["bits"]) >= least(name)
-    found = [f"{b:g}" for b, m in zip(size["bits"], moved, strict=True) if m]
-    return Claim(
-        f"{RULES[name]}: rounding to the nearest stops learning below {least(name)} bits.",
-        f"weights move at {', '.join(found) or 'none'} of "
-        f"{', '.join(f'{b:g}' for b in size['bits'])} bits",
-        verdict(bool((moved == predicted).all()), bool((moved != predicted).any())),
-        f"the NLL of some seed moves by more than {LEARNS:.0%} of what is learned without limits",
-    )
 
 
 def as_few_bits(size: dict[str, Any], bas: xr.Dataset) -> Claim:

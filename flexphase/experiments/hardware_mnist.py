@@ -37,13 +37,13 @@ SIZES = {
         "asymmetry": [0.1],
     },
     "full": {
-        "phases": 2_000,
+        "phases": 5_000,
         "seeds": 2,
         "shown": 1000,
-        "bits": [8.0],
-        "range": [1.0],
-        "noise": [1e-3],
-        "asymmetry": [0.1],
+        "bits": [6.0, 8.0, 10.0, 17.0],
+        "range": [0.5, 1.0],
+        "noise": [1e-3, 1e-2],
+        "asymmetry": [0.01, 0.1],
     },
 }
 
@@ -76,5 +76,8 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
         "weights, dashed: slow weights.",
         devices.without_limits(rbm, LEARNER),
     ]
-    claims = [devices.saved_by_chance(size, rbm, LEARNER, "aol")]
+    claims = [
+        *(devices.stops_where_predicted(size, rbm, LEARNER, name) for name in RULES),
+        devices.saved_by_chance(size, rbm, LEARNER, "aol"),
+    ]
     return Findings(devices.panels(size, rbm, LEARNER), claims, remarks)
