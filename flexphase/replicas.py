@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -58,7 +59,19 @@ class Replicas(eqx.Module):
 
     def grad(self, params: PyTree, z: PyTree, x: PyTree, sign: Array) -> PyTree:
         terms = jax.vmap(self.method.grad, (None, 0, 0, None))(params, z, x, sign)
-        return jax.tree.map(lambda g: g.mean(0), terms)
+        return jax.tree.map(mean, terms)
+
+
+def mean(terms: Array) -> Array:
+    """The mean over the first axis, by halves.
+
+    On a CPU, XLA's own reduction of that axis is up to 30 times slower where the rest is wide.
+    """
+    total = terms
+    while len(total) > 1:
+        half = len(total) // 2
+        total = jnp.concatenate([total[:half] + total[half : 2 * half], total[2 * half :]])
+    return total[0] / len(terms)
 
 
 class Batches(eqx.Module):
