@@ -153,7 +153,12 @@ def test_the_probe_is_ridge_regression():
     ("method", "eta", "before"),
     [
         (CLAPP((32, 16)), 0.0003, 0.20),
-        (SelfContrastiveForwardForward((64, 32), threshold=8.0), 0.003, 0.22),
+        pytest.param(
+            SelfContrastiveForwardForward((64, 32), threshold=8.0),
+            0.003,
+            0.22,
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_it_learns_features_of_digits_without_labels(method, eta, before):

@@ -221,7 +221,7 @@ def test_inputs_stay_and_reset_forgets():
     assert not flat(layers.enter(jax.random.key(0), params, ones, (X, TARGET), 1.0)).any()
 
 
-@pytest.mark.parametrize("kind", ["layered", "recurrent"])
+@pytest.mark.parametrize("kind", ["layered", pytest.param("recurrent", marks=pytest.mark.slow)])
 def test_learns_handwritten_digits(kind):
     """Two-term, phases of 20 steps: chance is 0.1, and 4,000 phases of batch 1 suffice for 0.8 on
     images that were not trained on.

@@ -323,6 +323,7 @@ def test_continual_ep_adds_up_to_back_propagation_through_time(sign):
                 assert np.abs(moved - g).max() <= 1e-3 * scale + 1e-9, k
 
 
+@pytest.mark.slow
 def test_continual_ep_learns_handwritten_digits():
     """20 ticks to settle and 10 to learn; chance is 0.1, and 6,000 stimuli of batch 1 suffice for
     0.8 on images that were not trained on.

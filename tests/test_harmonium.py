@@ -349,6 +349,7 @@ def learned(method, rule, eta, data, metric, phases):
     return record.final(averaged=True).mean().item()
 
 
+@pytest.mark.slow
 def test_centred_and_tempered_machines_learn_bars_and_stripes():
     """From the NLL of a uniform model, 16 * 9 log 2 = 99.8, towards the optimum of 41.6."""
     data = bars_and_stripes(3)

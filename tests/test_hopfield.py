@@ -121,6 +121,7 @@ def test_without_importance_weights_b_is_the_ratio(weights):
     np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_dreams_take_capacity_towards_the_projector():
     """32 patterns in 64 units, more than three times what Hebb's rule can store. Dreams at 0.9 of
     the learning store nearly all of them, and the weights approach the projector's. Two seeds.

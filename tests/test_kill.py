@@ -70,6 +70,7 @@ def kill_and_resume(path: Path, ticks: int, engine: str, kills: int, seed: int) 
     return hits
 
 
+@pytest.mark.slow
 def test_sigkill_and_resume_end_with_the_same_bits(tmp_path):
     expected = undisturbed(tmp_path / "calm", 4000, "jax")
     assert kill_and_resume(tmp_path / "killed", 4000, "jax", kills=2, seed=1) > 0

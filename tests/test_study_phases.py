@@ -118,6 +118,7 @@ def test_locality_from_end_to_end(monkeypatch, tmp_path):
     assert "a phase" in (tmp_path / "run" / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_phases_from_end_to_end(monkeypatch, tmp_path):
     study = figure("phases")
     monkeypatch.setattr(study, "LEARNERS", {"rbm": study.LEARNERS["rbm"]._replace(T=4)})
