@@ -51,7 +51,7 @@ def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = ()) -> str:
     """An HTML table; the first cell of each row is its name. Texts are escaped."""
 
     def cells(tag: str, row: Sequence[Any]) -> str:
-        style = ' style="text-align:left"'
+        style = ' style="text-align:left;padding:0.1em 1em 0.1em 0"'
         return "".join(f"<{tag}{style}>{html.escape(str(cell))}</{tag}>" for cell in row)
 
     top = f"<thead><tr>{cells('th', head)}</tr></thead>" if head else ""

@@ -61,7 +61,7 @@ SIZES = {
         ],
         "share": 0.5,
         "seeds": 8,
-        "rates": [0.03, 0.1, 0.3, 1.0],
+        "rates": [0.03, 0.1, 0.3, 1.0, 3.0, 10.0],
         "window": 100,
     },
 }
@@ -215,8 +215,8 @@ def remembered(title: str, lost: dict[str, np.ndarray]) -> Panel:
             1 - each.mean(1),
             each.std(1, ddof=1),
             kind="points",
-            colour=i % 6,
-            line=i // 6,
+            colour=i % 7,
+            line=i // 7,
         )
         for i, (name, each) in enumerate(lost.items())
     ]
@@ -229,7 +229,7 @@ def predicted(title: str, traces: dict[str, list[float]], lost: dict[str, np.nda
     series = []
     for i, (name, trace) in enumerate(traces.items()):
         x = np.array(trace) / max(min(trace), 1e-30)
-        series.append(Series(name, x, each_in(lost[name]), kind="dots", colour=i % 6))
+        series.append(Series(name, x, each_in(lost[name]), kind="dots", colour=i % 7))
     label = "Tr cov of a tick (least of the method: 1)"
     return Panel(title, label, "share lost (mean of seeds)", series, logx=True)
 
