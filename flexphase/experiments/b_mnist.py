@@ -32,7 +32,7 @@ BS = [0.1, 0.3, 0.5, 0.7, 0.9]
 ETAS = [0.0025, 0.005]
 SIZES = {
     "quick": {"phases": 1_000, "seeds": 3, "shown": 500},
-    "full": {"phases": 16_000, "seeds": 16, "shown": 1000},
+    "full": {"phases": 10_000, "seeds": 16, "shown": 1000},
 }
 
 

@@ -40,9 +40,9 @@ class Learner(NamedTuple):
 
 
 LEARNERS = {
-    "rbm": Learner(100, [0.005, 0.01, 0.02], 50_000, None, bas.UNTRAINED),
-    "forward-forward": Learner(1, [0.001, 0.003, 0.01], 20_000, 1.0),
-    "equilibrium": Learner(20, [0.003, 0.01, 0.03], 10_000, 20.0),
+    "rbm": Learner(100, [0.00125, 0.0025, 0.005, 0.01, 0.02], 50_000, None, bas.UNTRAINED),
+    "forward-forward": Learner(1, [0.003, 0.01, 0.03, 0.1], 20_000, 1.0),
+    "equilibrium": Learner(20, [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1], 10_000, 20.0),
 }
 HELD = 8  # phases that a stimulus of equilibrium propagation is held
 SIZES = {
@@ -270,12 +270,17 @@ def slopes_panel(p: Points, lost: dict[str, np.ndarray], again: dict[str, np.nda
     return Panel(title, "statistic", "share lost per sd", series, names=STATISTICS)
 
 
+def share(lost: np.ndarray) -> str:
+    """Mean ± sd over seeds, in hundredths: 0 and 1 are marks that mean something."""
+    return f"{lost.mean():.2f} ± {lost.std(ddof=1):.2f}"
+
+
 def told(size: dict[str, Any], p: Points, lost: dict[str, np.ndarray]) -> list[str]:
     correlation = np.corrcoef(p.x.T)[np.triu_indices(3, 1)]
     rows = []
     for m in LEARNERS:
         parts = [
-            f"{n} {mean_sd(lost['last iterate'][k])}, slow {mean_sd(lost['slow weights'][k])}"
+            f"{n} {share(lost['last iterate'][k])}, slow {share(lost['slow weights'][k])}"
             for k, (method, n) in enumerate(zip(p.method, p.name, strict=True))
             if method == m
         ]
