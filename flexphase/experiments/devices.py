@@ -173,7 +173,8 @@ def stops_where_predicted(
 ) -> Claim:
     """With rounding to the nearest a rule learns if and only if a change is half a step or more."""
     free = finals(data, learner, kind="none", name=name)[0]
-    limit = LEARNS * (learner.untrained - float(np.median(free)))
+    learned = learner.untrained - float(np.median(free))
+    limit, decided = LEARNS * learned, learned > LEARNS * learner.untrained
     ends = finals(data, learner, kind="bits", name=name, rounding="nearest")
     moved = np.abs(learner.untrained - ends).max(1) > limit
     fewest = least(name, learner)
@@ -183,9 +184,12 @@ def stops_where_predicted(
         f"{LABELS[name]}: rounding to the nearest stops learning below {fewest} bits.",
         f"weights move at {', '.join(found) or 'none'} of "
         f"{', '.join(f'{b:g}' for b in size['bits'])} bits",
-        verdict(bool((moved == predicted).all()), bool((moved != predicted).any())),
-        f"the metric of some seed moves by more than {LEARNS:.0%} of "
-        "what is learned without limits",
+        verdict(
+            decided and bool((moved == predicted).all()),
+            decided and bool((moved != predicted).any()),
+        ),
+        f"the metric of some seed moves by more than {LEARNS:.0%} of what is learned without "
+        f"limits; decided where that is more than {LEARNS:.0%} of the untrained value",
     )
 
 
