@@ -148,7 +148,7 @@ class Points(NamedTuple):
     method: list[str]
     name: list[str]
     x: np.ndarray  # (rows, 3): log2 of run over mixing time, spread, imbalance
-    values: dict[str, np.ndarray]  # last iterate, slow weights -> (rows, rates, seeds)
+    values: dict[str, list[np.ndarray]]  # last iterate, slow weights -> (rates, seeds) of each row
 
 
 READ = {"last iterate": "error", "slow weights": "averaged.error"}
@@ -175,7 +175,7 @@ def points(data: dict[str, xr.Dataset], settle: dict[str, float]) -> Points:
             method.append(m)
             names.append(f"{name} {number:g}" if number else name)
             x.append([np.log2(run / settle[m]), spread, imbalance])
-    return Points(method, names, np.array(x), {how: np.array(v) for how, v in values.items()})
+    return Points(method, names, np.array(x), values)
 
 
 def slopes(p: Points, lost: np.ndarray) -> np.ndarray:
@@ -188,8 +188,8 @@ def slopes(p: Points, lost: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(design, lost, rcond=None)[0][: len(STATISTICS)]
 
 
-def at_best(values: np.ndarray) -> np.ndarray:
-    """(rows, rates, seeds) -> (rows, seeds), each at its own best rate."""
+def at_best(values: list[np.ndarray]) -> np.ndarray:
+    """(rates, seeds) of each row -> (rows, seeds), each at its own best rate."""
     return np.array([own_best(row) for row in values])
 
 
