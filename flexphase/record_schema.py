@@ -69,6 +69,7 @@ def check_notes(notes: dict[str, Any]) -> None:
     config, versions = plain_json(notes["config"]), plain_json(notes["versions"])
     need(isinstance(versions, dict), "its versions are damaged")
     need(isinstance(config, dict) and isinstance(config.get("run"), dict), "it has no run")
+    need(isinstance(config["run"].get("method", {}), dict), "its method is no description")
     metrics = plain_json(notes["metrics"])
     names = metrics if isinstance(metrics, list) else [None]
     need(all(isinstance(name, str) for name in names), "its metrics are no list of names")
