@@ -17,7 +17,7 @@ from ..sweep import Sweep, cells, matching
 from . import bas
 from .b_own import BS, bounded, lean
 from .bas import LABEL as NLL
-from .bas import METRICS, SIDE
+from .bas import METRICS, OPTIMUM, SIDE, UNTRAINED
 from .fig3 import AXIS, LENGTH
 from .processes import medians
 from .seeds import in_words, with_power
@@ -97,4 +97,5 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
             for (n, how), each in found.items()
         ),
     ]
-    return Findings([Panel("shown few images", AXIS, NLL, series)], claims, remarks, 1)
+    panel = Panel("shown few images", AXIS, NLL, series, ylim=(OPTIMUM, 2 * UNTRAINED))
+    return Findings([panel], claims, remarks, 1)
