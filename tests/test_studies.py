@@ -182,6 +182,7 @@ def test_separation_from_end_to_end(monkeypatch, tmp_path):
     assert len(json.loads(dataset.attrs["claims"])) == 7
 
 
+@pytest.mark.slow
 def test_the_family_from_end_to_end(monkeypatch, tmp_path):
     """Two methods at toy size and two rules of each; one has no negative term."""
     module = figure("family")
