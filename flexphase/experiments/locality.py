@@ -15,6 +15,7 @@ from ..core import Optimiser, Run
 from ..data import Held
 from ..estimators import Baseline, differential
 from ..phases import Bernoulli, Fixed, Pairs, Pauses, Phases
+from ..plot import PALETTE
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells
@@ -215,8 +216,8 @@ def remembered(title: str, lost: dict[str, np.ndarray]) -> Panel:
             1 - each.mean(1),
             each.std(1, ddof=1),
             kind="points",
-            colour=i % 7,
-            line=i // 7,
+            colour=i % len(PALETTE),
+            line=i // len(PALETTE),
         )
         for i, (name, each) in enumerate(lost.items())
     ]
@@ -229,7 +230,7 @@ def predicted(title: str, traces: dict[str, list[float]], lost: dict[str, np.nda
     series = []
     for i, (name, trace) in enumerate(traces.items()):
         x = np.array(trace) / max(min(trace), 1e-30)
-        series.append(Series(name, x, each_in(lost[name]), kind="dots", colour=i % 7))
+        series.append(Series(name, x, each_in(lost[name]), kind="dots", colour=i % len(PALETTE)))
     label = "Tr cov of a tick (least of the method: 1)"
     return Panel(title, label, "share lost (mean of seeds)", series, logx=True)
 
