@@ -89,6 +89,7 @@ def test_many_kills(tmp_path, engine):
         same_bits(collect(small(ticks=ticks, records=40, engine=engine), folder), expected)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_has_its_chunk_rerun(tmp_path):
     sweep, executor, killed = small(ticks=4000, records=40), Local(2), []
 

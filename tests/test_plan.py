@@ -246,20 +246,28 @@ def command(capsys, *words):
     return code, out.out, out.err
 
 
-def test_command_on_a_run_and_on_words(tmp_path, capsys):
-    """The folder of a run and the words that made it are the same learner, hence the same advice;
-    at its checkpoint the advice is that of the frozen parameters.
-    """
-    words = ["rbm", "--data", "bas:2", "--hidden", 3, "--rule", "aol", "--length", 10]
-    made = [*words, "--phases", 300]
-    assert command(capsys, "train", *made, "--seeds", 2, "--out", tmp_path / "run")[0] == 0
-    few = ["--lanes", 8, "--pilots", 2, "--json"]
-    code, out, err = command(capsys, "plan", tmp_path / "run", *few)
+WORDS = ["rbm", "--data", "bas:2", "--hidden", 3, "--rule", "aol", "--length", 10, "--phases", 300]
+FEW = ["--lanes", 8, "--pilots", 2, "--json"]
+
+
+def test_command_on_words(capsys):
+    code, out, err = command(capsys, "plan", *WORDS, *FEW)
     advice = json.loads(out)
     assert code == 0 and 0 < advice["b"] < 1 and advice["tau"] >= 1 and advice["eta"] > 0
     assert set(advice["reasons"]) == {"b", "tau", "eta", "limits"} and "11 rates x 2 seeds" in err
-    again = json.loads(command(capsys, "plan", *made, *few)[1])
-    assert again | {"learner": ""} == advice | {"learner": ""}
+
+
+@pytest.mark.slow
+def test_command_on_a_run(tmp_path, capsys):
+    """The folder of a run and the words that made it are the same learner, hence the same advice;
+    at its checkpoint the advice is that of the frozen parameters.
+    """
+    assert command(capsys, "train", *WORDS, "--seeds", 2, "--out", tmp_path / "run")[0] == 0
+    advice, again = (
+        json.loads(command(capsys, "plan", *learner, *FEW)[1]) | {"learner": ""}
+        for learner in ([tmp_path / "run"], WORDS)
+    )
+    assert advice == again
     code, out, err = command(
         capsys, "plan", tmp_path / "run", "--checkpoint", "--lane", 1, "--lanes", 8, "--json"
     )

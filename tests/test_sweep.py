@@ -142,6 +142,7 @@ def test_two_processes_give_the_same_bits(reference, tmp_path):
         same_bits(collect(small(), folder), reference)
 
 
+@pytest.mark.slow
 def test_the_compiled_engine_gives_the_same_bits_whatever_the_processes_and_threads(tmp_path):
     """One process has all cores as threads, two have a share each."""
     sweep, found = small(ticks=20_000, engine="auto", lanes=10), []
