@@ -53,7 +53,7 @@ def reproduce(
     """
     own = sweeps_of(word, size)
     with RunFolder(out, configuration(word, size), resume) as folder:
-        began, elapsed = time.monotonic(), _elapsed(folder)
+        elapsed = _elapsed(folder)
         for fetch in {figure(name).DATA for name in own} - {None}:
             fetch(say)
         train(own, folder, executor, elapsed)
@@ -61,7 +61,6 @@ def reproduce(
         for name, sweeps in own.items():
             data = {key: collect(sweep, folder) for key, sweep in sweeps.items()}
             entries.append(entry(name, size, data, folder, elapsed))
-        elapsed["all"] = elapsed.get("all", 0.0) + time.monotonic() - began
         folder.write(TIMES, json.dumps(elapsed))
         html = page(f"flexphase: {word}, {size}", command, facts(own, elapsed), entries)
         return folder.write("report.html", html)
@@ -141,7 +140,7 @@ def times(module: ModuleType, data: dict[str, xr.Dataset], elapsed: float) -> di
 def facts(own: dict[str, Any], elapsed: dict[str, float]) -> dict[str, str]:
     """What the page says of the whole run."""
     known = {
-        "time for everything": clock(elapsed["all"]),
+        "time for everything": clock(sum(elapsed.get(name, 0.0) for name in own)),
         "time per figure": ", ".join(f"{name} {clock(elapsed.get(name, 0.0))}" for name in own),
         "machine": hardware(),
         "versions": ", ".join(f"{k} {v}" for k, v in (deciding_versions() | versions()).items()),

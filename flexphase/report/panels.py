@@ -88,6 +88,7 @@ def figure_of(panels: Sequence[Panel], columns: int) -> Any:
     """
     from matplotlib.figure import Figure
 
+    columns = max(1, min(columns, len(panels)))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(5.0 * columns, 3.6 * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
