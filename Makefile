@@ -17,13 +17,13 @@ install: $(STAMP)  ## the virtual environment .venv with the package and all tha
 
 $(STAMP): pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.h)
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[test]'
 	@$(BIN)/python -c 'import flexphase._native' 2>/dev/null || echo "flexphase: no compiled engine (is there a C++ compiler?); falling back to the JAX engine."
 	@touch $@
 
 $(STAMP).docs: pyproject.toml CMakeLists.txt $(wildcard native/*.cpp native/*.h)
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,docs]'
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[test,docs]'
 	@touch $@ $(STAMP)
 
 test: lint  ## ruff, pyright and the tests
