@@ -106,6 +106,7 @@ def test_a_killed_worker_has_its_chunk_rerun(tmp_path):
         same_bits(collect(sweep, folder), undisturbed(tmp_path / "calm", 4000, "jax"))
 
 
+@pytest.mark.slow
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     process = begin(tmp_path / "run", 10_000_000, "jax")
     wait_for_work(tmp_path / "run", process)
@@ -138,6 +139,7 @@ def test_a_chunk_that_always_kills_its_worker_is_given_up(tmp_path, monkeypatch)
         execute([small()], folder, Local(1))
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_grow_is_a_clear_error_and_the_folder_stays_whole(tmp_path):
     """RLIMIT_FSIZE stands for a full disk: writes beyond it fail with EFBIG."""
 

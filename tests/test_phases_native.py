@@ -60,7 +60,13 @@ def compare(monkeypatch, every, pieces=(1, 7, 192)):
             assert_same(ours[limit], theirs)
 
 
-@pytest.mark.parametrize(("name", "start"), list(zip(SOURCES, STARTS + STARTS[:2], strict=True)))
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        pytest.param(*pair, marks=[pytest.mark.slow] * (i > 1))
+        for i, pair in enumerate(zip(SOURCES, STARTS + STARTS[:2], strict=True))
+    ],
+)
 def test_phases_and_stimuli_are_those_of_the_loop(monkeypatch, name, start):
     """Nine processes, each a lane: one of every selection and duration, records, pauses."""
     method = fp.RBM(5, 3, negative_start=start, scale=0.3)

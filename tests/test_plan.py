@@ -194,9 +194,8 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [n if n == "pairs" else pytest.param(n, marks=pytest.mark.slow) for n in OTHERS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
 def test_any_process_is_planned_for(name):
     """What does not depend on the order of phases is that of Bernoulli phases: the mean of the
     positive term, whose units forget at once (z-score over lanes, |z| < 4).
@@ -250,6 +249,7 @@ WORDS = ["rbm", "--data", "bas:2", "--hidden", 3, "--rule", "aol", "--length", 1
 FEW = ["--lanes", 8, "--pilots", 2, "--json"]
 
 
+@pytest.mark.slow
 def test_command_on_words(capsys):
     code, out, err = command(capsys, "plan", *WORDS, *FEW)
     advice = json.loads(out)

@@ -90,6 +90,7 @@ def test_dask_is_left_to_an_xarray_that_is_there_already():
     assert ran.stdout == "False\n"
 
 
+@pytest.mark.slow
 def test_a_second_run_compiles_nothing_and_has_the_same_bits(tmp_path):
     """Against a run without a cache; the second one adds no program to the folder."""
     command = [sys.executable, "-m", "flexphase", "train", "rbm", "--phases", "20", "--out"]

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flexphase as fp
@@ -44,6 +44,7 @@ rows = st.lists(
 
 
 @given(rows, st.sampled_from([1, 2, 10]), st.floats(-100, 100))
+@settings(max_examples=8)  # each compiles
 def test_a_record_is_its_table_tick_by_tick(rows, rate, begin):
     """Against a table painted by hand: gaps are ticks of sign 0, and it begins again."""
     gaps, durations, kinds = zip(*rows, strict=True)

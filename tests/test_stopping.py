@@ -60,7 +60,9 @@ def stopped(words, after):
 
 
 @linux
-@pytest.mark.parametrize("after", [0.8, pytest.param(1.6, marks=pytest.mark.slow), 2.5, 4.0, 6.0])
+@pytest.mark.parametrize(
+    "after", [2.5, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.8, 1.6, 4.0, 6.0))]
+)
 def test_ctrl_c_in_the_first_seconds(after, tmp_path):
     """While libraries are imported and programs compiled; the machine decides which."""
     words = ["train", "rbm", "--phases", "100000000", "--records", "3", "--engine", "jax", "--out"]

@@ -107,6 +107,7 @@ def kept(path):
         return dataset.load()
 
 
+@pytest.mark.slow
 def test_processes_from_end_to_end(monkeypatch, tmp_path, capsys):
     toy = {"phases": 40, "seeds": 3, "kappas": [1.0, 5.0]}
     monkeypatch.setitem(figure("processes").SIZES, "quick", toy)

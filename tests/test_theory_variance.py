@@ -31,12 +31,7 @@ from flexphase.theory.variance import (
 from flexphase.theory.zoo import learners
 
 B = np.array([0.05, 0.2, 0.5, 0.8, 0.95])
-# the claims of these take longest; `make test-slow` has them
-SLOW = [item.name for item in learners()[1:]]
-QUICK_FIRST = [
-    pytest.param(item, id=item.name, marks=[pytest.mark.slow] * (item.name in SLOW))
-    for item in learners()
-]
+LEARNERS = [pytest.param(item, id=item.name) for item in learners()]
 
 
 def tiny(seed, dependent, less=None):
@@ -211,7 +206,8 @@ def test_always_on_terms_are_averages_over_the_phase():
     assert z_score(m.A, means + within / 10, m.se.A) < 4
 
 
-@pytest.mark.parametrize("learner", QUICK_FIRST)
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_claims_of_the_variance_hold_on_every_kind_of_learner(learner):
     """Proposition 1 (|z| below the Bonferroni bound), traces within 2 %, both lemmas and b*, on
     simulated streams.
