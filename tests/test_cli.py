@@ -505,7 +505,11 @@ def test_a_reader_that_goes_away_is_no_error(trained):
 
 
 @pytest.mark.parametrize(
-    "sent", [signal.SIGINT, *(pytest.param(s, marks=pytest.mark.slow) for s in (15, 1))]
+    "sent",
+    [
+        signal.SIGINT,
+        *(pytest.param(s, marks=pytest.mark.slow) for s in (signal.SIGTERM, signal.SIGHUP)),
+    ],
 )
 def test_a_real_signal_ends_a_real_process_and_loses_nothing(sent, tmp_path):
     long = "train rbm --data bas:2 --phases 10000000 --records 1000 --engine jax"
