@@ -4,6 +4,7 @@ Pages are Markdown (MyST). Those under docs/notebooks/ are run at build. The ref
 from the public names of `flexphase/api.py` and their docstrings.
 """
 
+import os
 import re
 from importlib import import_module
 from inspect import isfunction
@@ -37,6 +38,12 @@ nb_execution_timeout = 1800  # of a cell, on a busy machine
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
+# Kernels have a profile of their own: neither the user's, nor a warning that their sockets, which
+# no other machine can reach, are not encrypted.
+os.environ["IPYTHONDIR"] = str(HERE / "_build" / "ipython")
+profile = HERE / "_build" / "ipython" / "profile_default" / "ipython_kernel_config.py"
+profile.parent.mkdir(parents=True, exist_ok=True)
+profile.write_text('get_config().IPKernelApp.log_level = "ERROR"\n')
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
