@@ -28,7 +28,7 @@ from ..kernels import _native, owned, threads
 from ..lanes import Lanes
 from ..methods import forward_forward as method
 from .jax import start
-from .tapes import check_signs, not_on_tape, remembers
+from .tapes import check_signs, not_on_tape, remembers, said
 
 BLOCK = 2048  # ticks between two looks at the keyboard
 
@@ -121,7 +121,7 @@ def next_passes(lanes: Lanes, state: State) -> Passes:
             return (process, row), (phase, process, row, label)
 
         phase, process, row, label = jax.lax.scan(follow, (s.process, s.x.row), (keys, n))[1]
-        weight, apply = jax.vmap(run.estimator.weigh)(phase)
+        weight, apply = jax.vmap(said, (None, 0))(run.estimator, phase)
         return Passes(phase, process, weight, apply, row, label)
 
     return lanes.vmap(one, state)

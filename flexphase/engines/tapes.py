@@ -56,26 +56,53 @@ def remembers(estimator: Any) -> bool:
     return isinstance(estimator, TwoTerm)
 
 
-def not_on_tape(estimator: Any) -> str | None:
-    """Why this estimator cannot be written on a tape; None if it can.
+#: Rules are tried on phases of few ticks and of very many: at all ticks near both ends, and at some
+#: between.
+LONG, NEAR = 2**24, 2**13
+TRIED = np.concatenate(
+    [np.arange(2, NEAR), np.geomspace(NEAR, LONG - NEAR, NEAR), np.arange(LONG - NEAR, LONG)]
+).astype(np.int32)
 
-    Tried on phases of seven ticks: its weight must not change between the first and the last tick.
-    """
-    if not isinstance(estimator, Weighted) and type(estimator) is not TwoTerm:
+
+@eqx.filter_jit
+def steady(rule: Weighted) -> Array:
+    """Does it say the same at all ticks of a phase but the first and the last?"""
+
+    def one(sign: Array, ticks: Array) -> Array:
+        phase = Phase(sign, jnp.float32(0.3), jnp.float32(7), ticks, ticks)
+        left = jnp.clip(TRIED, 2, ticks - 1)
+        weight, apply = jax.vmap(lambda n: rule.weigh(phase._replace(left=n)))(left)
+        return (weight == weight[0]).all() & (apply == apply[0]).all()
+
+    signs, ticks = np.meshgrid(np.float32([1, -1, 0]), np.int32([7, 300, LONG]))
+    return jax.vmap(one)(signs.ravel(), ticks.ravel()).all()
+
+
+def not_on_tape(estimator: Any) -> str | None:
+    """Why this estimator cannot be written on a tape; None if it can."""
+    if type(estimator) is TwoTerm:
+        return None
+    if not isinstance(estimator, Weighted):
         return (
             f"the estimator {type(estimator).__name__} has a memory of its own, and the native "
             "engines know the weighted kind (Weighted) and two_term only."
         )
-    for sign in (1.0, -1.0):
-        numbers: Any = (np.float32(sign), np.float32(0.3), np.float32(7), np.int32(7))
-        lefts: Any = np.arange(2, 7, dtype=np.int32)
-        said = [estimator.weigh(Phase(*numbers, left=left)) for left in lefts]
-        if any(not np.array_equal(said[0], other) for other in said[1:]):
-            return (
-                "the native engines need an estimator whose weight is the same at all ticks of a "
-                "phase but the first and the last."
-            )
+    if not steady(estimator):
+        return (
+            "the native engines need an estimator whose weight is the same at all ticks of a "
+            "phase but the first and the last."
+        )
     return None
+
+
+def said(estimator: Any, phase: Phase) -> tuple[Array, Array]:
+    """The weight of the term at this tick, and whether the optimiser steps.
+
+    A term that is neither used now nor remembered weighs nothing.
+    """
+    weight, apply = estimator.weigh(phase)
+    weight = weight if remembers(estimator) else jnp.where(apply, weight, 0)
+    return jnp.float32(weight), jnp.bool_(apply)
 
 
 def weigh(estimator: Any, phase: Phase) -> tuple[Array, Array]:
@@ -83,8 +110,7 @@ def weigh(estimator: Any, phase: Phase) -> tuple[Array, Array]:
     the first.
     """
     left = jnp.stack([phase.ticks, jnp.maximum(phase.ticks - 1, 1), jnp.ones_like(phase.ticks)])
-    weight, apply = jax.vmap(lambda n: estimator.weigh(phase._replace(left=n)))(left)
-    return jnp.float32(weight), jnp.bool_(apply)
+    return jax.vmap(lambda n: said(estimator, phase._replace(left=n)))(left)
 
 
 @eqx.filter_jit
