@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -151,6 +153,31 @@ def test_the_compiled_engine_gives_the_same_bits_whatever_the_processes_and_thre
             execute([sweep], folder, Local(workers))
             found.append(collect(sweep, folder))
     same_bits(*found)
+
+
+def test_a_worker_that_dies_idle_is_not_missed(monkeypatch):
+    """Two workers with a task each: the first to answer is killed while the other still works."""
+    code = """
+import sys, time
+for line in sys.stdin:
+    time.sleep(float(line))
+    print('{"done": "%s"}' % line.strip(), flush=True)
+"""
+
+    def start(threads):
+        pipe = subprocess.PIPE
+        return subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe)
+
+    executor = Local(2)
+    monkeypatch.setattr(executor, "_start", start)
+    done = []
+    for answer in executor.run(["0", "1.5"]):
+        if answer == "0":
+            idle = executor.processes[0]
+            idle.kill()
+            idle.wait()
+        done.append(answer)
+    assert [answer for answer in done if answer] == ["0", "1.5"]
 
 
 def test_cores_where_the_system_does_not_say_which_may_be_used(monkeypatch):

@@ -89,7 +89,7 @@ class Local:
             while busy:
                 for event, _ in selector.select(PATIENCE):
                     process = event.data
-                    line, task = process.stdout.readline(), busy.pop(process)
+                    line, task = process.stdout.readline(), busy.pop(process, None)
                     if line.endswith(b"\n"):
                         answer = json.loads(line)
                         if "error" in answer:
@@ -97,10 +97,11 @@ class Local:
                         yield answer["done"]
                         if todo:
                             give(process)
-                    else:
+                        continue
+                    selector.unregister(process.stdout)
+                    self._reap(process)
+                    if task is not None:  # else it died idle, and is not missed
                         crashes[task] += 1
-                        selector.unregister(process.stdout)
-                        self._reap(process)
                         if crashes[task] == CRASHES:
                             name = json.loads(task)["name"]
                             reason = f"a worker died {CRASHES} times at {name}"
