@@ -28,6 +28,21 @@ def test_varies_more(factor, verdict):
     assert c.varies_more("", a, b).verdict == verdict
 
 
+def test_one_outlier_does_not_make_a_rule_vary_more():
+    """Its sd is larger, 1.12 against 1.03; its mean distance from the median, which the test is
+    about, is 0.35 against 1.
+    """
+    quiet = np.append(np.tile([0.1, -0.1], 10)[:-1], 5.0)
+    loud = np.tile([1.0, -1.0], 10)
+    assert np.std(quiet, ddof=1) > np.std(loud, ddof=1)
+    assert c.varies_more("", Seeds("a", quiet), Seeds("b", loud)).verdict == "fail"
+
+
+def test_seeds_that_agree_to_the_last_digit_are_decided_by_their_means():
+    same = np.zeros(4)
+    assert c.within(same, same, 0.1) == "pass" and c.within(same + 1, same, 0.1) == "fail"
+
+
 @pytest.mark.parametrize(("gap", "verdict"), [(50.0, "pass"), (20.0, "unclear"), (5.0, "fail")])
 def test_fails(gap, verdict):
     a, b = Seeds("a", 100 + gap + SPREAD), Seeds("b", 100 + SPREAD)
