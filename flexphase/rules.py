@@ -3,7 +3,7 @@
 Run(method, *aol(b=0.5, T=100), source, Optimiser(0.005))
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import estimators
 from .core import Estimator
@@ -35,3 +35,22 @@ def aol(b: float = 0.5, T: int = 100) -> Rule:
 def aol_random(b: float = 0.5, tau: float = 150) -> Rule:
     """Always-on learning with random phase lengths of mean tau (eq. 5)."""
     return Rule(Phases(Bernoulli(b), Geometric(tau)), estimators.always_on)
+
+
+def named(name: str, b: float, length: Any) -> Rule:
+    """The rule that the command line calls so: cd (or two-term), isd, aol or aol-random.
+
+    Args:
+        b: probability of a positive phase; cd has none.
+        length: ticks of a phase, their mean for aol-random.
+    """
+    match name:
+        case "cd" | "two-term":
+            return cd(length)
+        case "isd":
+            return isd(b, length)
+        case "aol":
+            return aol(b, length)
+        case "aol-random":
+            return aol_random(b, length)
+    raise ValueError(f"there is no rule {name!r}; choose from cd, two-term, isd, aol, aol-random.")

@@ -77,4 +77,5 @@ def test_b_on_mnist_from_end_to_end(monkeypatch, tmp_path):
     monkeypatch.setitem(figure("b_mnist").SIZES, "quick", toy)
     monkeypatch.setattr(seeds, "TRIED", [8])
     assert main(["study", "b-mnist", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
-    assert kept(tmp_path / "run" / "b_mnist.nc")["averaged.final.error"].shape == (10, 2)
+    final = kept(tmp_path / "run" / "b_mnist.nc")["averaged.final.free_energy_error"]
+    assert final.shape == (10, 2)

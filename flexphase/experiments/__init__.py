@@ -7,7 +7,7 @@ A file of an experiment has
     SIZES           {"quick": settings, "full": settings}
     DATA            what fetches its data, called with `say`; None if nothing has to be fetched
     PLAIN           the plain loop its training is timed against (a key of `report.machine.PLAIN`,
-                    then the sizes of the network); only where there are sweeps
+                    then the sizes of the network), or None; only where there are sweeps
     sweeps(size)    {name: Sweep}, what is trained
     show(size, data)    Findings, from {name: dataset} of those sweeps
 """
@@ -43,7 +43,11 @@ STUDIES = {
     experiment.name: experiment
     for experiment in (
         Experiment("processes", "which order of phases can learning live with?", ("processes",)),
-        Experiment("slow", "last iterate against slow weights, for every rule and eta", ("slow",)),
+        Experiment(
+            "slow",
+            "last iterate against slow weights, for every rule and eta",
+            ("slow", "slow_mnist"),
+        ),
         Experiment("family", "every method under every rule: what fails, and why", ("family",)),
         Experiment("separation", "phases in blocks: where it hurts, what mends", ("separation",)),
         Experiment(

@@ -60,7 +60,7 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     how |= {"average": AVERAGE}
     return {
         "rbm": Sweep("appendix", *MACHINE, cells(b=size["bs"], **shared), size["seeds"], **how),
-        "standard": Sweep("appendix-standard", *MACHINE, cells(**shared), 1, **how),
+        "standard": Sweep("appendix-standard", *MACHINE, cells(name="cd", **shared), 1, **how),
     }
 
 

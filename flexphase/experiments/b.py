@@ -19,6 +19,7 @@ from ..theory.moments import moments
 from ..theory.variance import Moments, trace_isd
 from .bas import BUILD, METRICS, OPTIMUM, build
 from .bas import LABEL as NLL
+from .claims import READ
 from .fig3 import AXIS, ETA, LABEL, LENGTH, about, by_b, trained
 from .processes import medians
 from .seeds import in_words, resampled, share_claim, with_power
@@ -27,7 +28,6 @@ TITLE = "The probability b of a positive phase: the paper's eta, 64 seeds, and t
 DATA = None
 PLAIN = ("rbm", 16, 16)
 STARTS = ["carry", "persistent"]
-READ = {"last iterate": False, "slow weights": True}
 SIZES = {
     "quick": {
         "bs": [0.1, 0.3, 0.5, 0.7, 0.9],

@@ -9,19 +9,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ..classification import FreeEnergyError
-from ..data import binarised_mnist
 from ..data.mnist import fetch_mnist
-from ..data.transforms import every
-from ..log import AtEnd
+from ..record import Record
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel
 from ..sweep import Sweep, cells, matching
 from .appendix import LENGTH, UNTRAINED
-from .b import READ
-from .claims import best_is, leans, robust
+from .claims import READ, best_is, leans, robust
 from .fig3 import AXIS
-from .mnist import HIDDEN, MACHINE, VISIBLE
+from .mnist import ERROR, EXACT_ERROR, HIDDEN, MACHINE, VISIBLE
 from .processes import medians
 from .seeds import in_words, own_best, with_power
 
@@ -36,24 +32,17 @@ SIZES = {
 }
 
 
-def metrics(shown: int, **_: Any) -> dict[str, Any]:
-    """The exact test error, during training on about `shown` images."""
-    test = binarised_mnist().test
-    return {"error": AtEnd(FreeEnergyError(*every(shown, *test)), FreeEnergyError(*test))}
-
-
 def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     """Always-on learning at every b and two rates, slow weights beside them."""
     shared = {"length": LENGTH, "shown": size["shown"], "ticks": LENGTH * size["phases"]}
     grid = cells(b=BS, eta=ETAS, **shared)
     how: dict[str, Any] = {"records": 4, "average": 0.5, "lanes": 4, "cost": 100}
-    return {"b": Sweep("b-mnist", MACHINE[0], f"{__name__}:metrics", grid, size["seeds"], **how)}
+    return {"b": Sweep("b-mnist", MACHINE[0], EXACT_ERROR, grid, size["seeds"], **how)}
 
 
 def errors(dataset: xr.Dataset, averaged: bool) -> list[np.ndarray]:
     """Test error in per cent of the seeds at each b, at its own best eta."""
-    name = "averaged.final.error" if averaged else "final.error"
-    by_b = (matching(dataset, b=b)[name].values for b in BS)
+    by_b = (Record(matching(dataset, b=b)).final(ERROR, averaged) for b in BS)
     return [own_best(100 * np.nan_to_num(each, nan=UNTRAINED)) for each in by_b]
 
 

@@ -13,10 +13,21 @@ from scipy import stats
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, learning_rates, matching
-from .b import READ, variance
-from .bas import BUILD, METRICS, OPTIMUM, UNTRAINED, machine
+from .b import variance
+from .bas import BUILD, METRICS, OPTIMUM, UNTRAINED, bounded, machine
 from .bas import LABEL as NLL
-from .claims import Seeds, decide, is_worse, leans, matters_less, mean_sd, p_value, robust, tested
+from .claims import (
+    READ,
+    Seeds,
+    decide,
+    is_worse,
+    leans,
+    matters_less,
+    mean_sd,
+    p_value,
+    robust,
+    tested,
+)
 from .fig3 import AXIS, LENGTH
 from .processes import medians
 from .seeds import best_rate, own_best, wants_larger, with_power
@@ -82,11 +93,6 @@ def finals(dataset: xr.Dataset, label: str, b: float, averaged: bool) -> np.ndar
     name, start = LINES[label]
     runs = matching(dataset, name=name, start=start, b=b).sortby("eta")
     return bounded(runs["averaged.nll" if averaged else "nll"].values[:, :, -1])
-
-
-def bounded(nll: np.ndarray) -> np.ndarray:
-    """A machine that diverged counts as twice an untrained one."""
-    return np.minimum(np.nan_to_num(nll, nan=np.inf), 2 * UNTRAINED)
 
 
 def trace_at_best(

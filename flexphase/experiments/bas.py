@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import xarray as xr
 
 from ..core import Optimiser, Run
@@ -14,27 +15,13 @@ from ..methods import RBM
 from ..methods.binary import NegativeStart
 from ..methods.rbm import Params
 from ..record import Record
-from ..rules import Rule, aol, aol_random, cd, isd
+from ..rules import named
 
 SIDE, HIDDEN = 4, 16
 BUILD, METRICS = f"{__name__}:build", f"{__name__}:metrics"
 LABEL = "NLL (nats, sum over 32 rows)"
 UNTRAINED = 354.891  # NLL of a uniform model, summed over the 32 rows, in nats: 32 * 16 * log 2
 OPTIMUM = 108.131  # NLL of the data's own distribution
-
-
-def rule(name: str, length: int, b: float) -> Rule:
-    """The rule with this name: cd, isd, aol or aol-random. cd has no b."""
-    match name:
-        case "cd":
-            return cd(length)
-        case "isd":
-            return isd(b, length)
-        case "aol":
-            return aol(b, length)
-        case "aol-random":
-            return aol_random(b, length)
-    raise ValueError(f"there is no rule {name!r}.")
 
 
 def build(
@@ -46,12 +33,17 @@ def build(
     the h that was just sampled given the data: CD as Hinton has it, without a second draw of h.
     """
     method = RBM(SIDE**2, HIDDEN, visible_bias=False, negative_start=start)
-    return Run(method, *rule(name, length, b), source(), Optimiser(eta))
+    return Run(method, *named(name, b, length), source(), Optimiser(eta))
 
 
 def metrics(**_: Any) -> dict[str, Any]:
     """The exact NLL, whatever the cell."""
     return {"nll": NLL(bars_and_stripes(SIDE))}
+
+
+def bounded(nll: np.ndarray) -> np.ndarray:
+    """A machine that diverged counts as twice an untrained one."""
+    return np.minimum(np.nan_to_num(nll, nan=np.inf), 2 * UNTRAINED)
 
 
 def machine(one: xr.Dataset, averaged: bool = False) -> Params:

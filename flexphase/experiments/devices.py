@@ -17,7 +17,7 @@ from ..phases import Bernoulli, Fixed, Pairs, Pauses, Phases
 from ..record import Record
 from ..report.findings import Claim
 from ..report.panels import Panel, points
-from ..rules import aol, aol_random, cd, isd
+from ..rules import named
 from ..sweep import cells, matching
 from .claims import Seeds, is_worse, mean_sd, verdict
 
@@ -59,20 +59,14 @@ class Learner(NamedTuple):
 def rule(name: str, length: int) -> tuple[Process, Estimator]:
     """Process and estimator, at b = 1/2; random phases are half as long again, as in the paper."""
     match name:
-        case "two-term":
-            return cd(length)
-        case "isd":
-            return isd(0.5, length)
-        case "aol":
-            return aol(0.5, length)
         case "aol-random":
-            return aol_random(0.5, 1.5 * length)
+            return named(name, 0.5, 1.5 * length)
         case "aol-pairs":
             return Phases(Pairs(), Fixed(length)), estimators.always_on
         case "change":  # settle freely, then a nudge of random sign
             nudged = Phases(Bernoulli(0.5), Fixed(length))
             return Pauses(nudged, length), estimators.phase_change
-    raise ValueError(f"there is no rule {name!r}.")
+    return named(name, 0.5, length)
 
 
 def mean_length(name: str, learner: Learner) -> float:

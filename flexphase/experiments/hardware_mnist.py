@@ -11,7 +11,7 @@ from ..report.findings import Findings
 from ..sweep import Sweep
 from . import devices
 from .devices import AVERAGE, RANGE, RULES, Learner, optimiser, rule
-from .mnist import HIDDEN, VISIBLE, rbm_errors, rows
+from .mnist import EXACT_ERROR, HIDDEN, VISIBLE, rows
 
 TITLE = "Hardware: the labelled MNIST machine on devices"
 DATA = fetch_mnist
@@ -54,15 +54,10 @@ def build(name: str, eta: float, kind: str, value: float, rounding: str, shown: 
     return Run(method, *rule(name, LENGTH), rows(), optimiser(kind, value, rounding, eta))
 
 
-def metrics(shown: int, **_: Any) -> dict[str, Any]:
-    """The exact error, by free energy."""
-    return {"free_energy_error": rbm_errors(shown)["free_energy_error"]}
-
-
 def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     """Every rule without limits, and with each limit alone."""
     how: dict[str, Any] = {"records": 4, "lanes": 2, "average": AVERAGE, "cost": 300}
-    named = (f"{__name__}:build", f"{__name__}:metrics")
+    named = (f"{__name__}:build", EXACT_ERROR)
     grid = devices.grid(size, LEARNER, shown=size["shown"])
     return {"rbm": Sweep("hardware-mnist", *named, grid, size["seeds"], **how)}
 

@@ -1,7 +1,7 @@
 """Last iterate against slow weights: every rule, learning rate and length of training.
 
 An RBM on Bars and Stripes. How does the best eta move, how does the ranking of the rules change,
-and when does averaging hurt?
+and when does averaging hurt? `slow_mnist` asks the same of labelled MNIST and of samples.
 """
 
 from typing import Any
@@ -13,8 +13,8 @@ from scipy import stats
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series, points
 from ..sweep import Sweep, cells, learning_rates, matching
-from .bas import BUILD, LABEL, METRICS, OPTIMUM, UNTRAINED
-from .claims import Seeds, decide, is_worse, mean_sd, p_value
+from .bas import BUILD, LABEL, METRICS, OPTIMUM, UNTRAINED, bounded
+from .claims import READ, Seeds, decide, is_worse, mean_sd, p_value
 from .fig2_bas import RULES as PAPER
 from .seeds import wants_larger
 
@@ -28,7 +28,7 @@ SIZES = {
     "quick": {"phases": [2_500, 10_000], "rates": 5, "seeds": 8},
     "full": {"phases": [6_250, 25_000, 100_000], "rates": 10, "seeds": 16},
 }
-READ = {"last iterate": False, "slow weights": True}
+Ends = dict[str, dict[str, np.ndarray]]  # rule -> how it is read -> (rates, seeds)
 
 
 def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
@@ -59,7 +59,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
         f"ends worse than twice that is drawn at twice that.",
         f"Best eta and NLL there: {'; '.join(at_best(full, rates))}.",
     ]
-    panels = [against_eta(full, rates), gains(ends, rates)]
+    panels = [against_eta(full, rates, LABEL), gains(ends, rates)]
     return Findings(panels, claims(full, ends, size, rates), remarks)
 
 
@@ -71,10 +71,10 @@ def finals(dataset: xr.Dataset, name: str, phases: int, averaged: bool) -> np.nd
     runs = runs.isel(cell=trained == length * phases).sortby("eta")
     values = runs["averaged.nll" if averaged else "nll"].isel(record=-1)
     values = values.transpose("cell", "seed").values
-    return np.minimum(np.nan_to_num(values, nan=np.inf), 2 * UNTRAINED)
+    return bounded(values)
 
 
-def at_best(full: dict[str, dict[str, np.ndarray]], rates: list[float]) -> list[str]:
+def at_best(full: Ends, rates: list[float]) -> list[str]:
     """Rule by rule: the best rate and the NLL there, in words."""
     words = []
     for name, ends in full.items():
@@ -84,13 +84,14 @@ def at_best(full: dict[str, dict[str, np.ndarray]], rates: list[float]) -> list[
     return words
 
 
-def against_eta(full: dict[str, dict[str, np.ndarray]], rates: list[float]) -> Panel:
+def against_eta(full: Ends, rates: list[float], label: str) -> Panel:
+    """Mean and sd over seeds of every rule, last iterate solid and slow weights dashed."""
     series = [
         points(f"{name}, {how}", rates, list(values), colour=i, line=j)
         for i, (name, ends) in enumerate(full.items())
         for j, (how, values) in enumerate(ends.items())
     ]
-    return Panel("At the end of training", "eta", LABEL, series, logx=True)
+    return Panel("At the end of training", "eta", label, series, logx=True)
 
 
 def gains(ends: dict[tuple[str, int], dict[str, np.ndarray]], rates: list[float]) -> Panel:
@@ -108,7 +109,7 @@ def gains(ends: dict[tuple[str, int], dict[str, np.ndarray]], rates: list[float]
 
 
 def claims(
-    full: dict[str, dict[str, np.ndarray]],
+    full: Ends,
     ends: dict[tuple[str, int], dict[str, np.ndarray]],
     size: dict[str, Any],
     rates: list[float],
@@ -138,7 +139,7 @@ def better_at_best(name: str, ends: dict[str, np.ndarray]) -> Claim:
     return is_worse(words, last, slow)
 
 
-def ranking(full: dict[str, dict[str, np.ndarray]]) -> Claim:
+def ranking(full: Ends) -> Claim:
     """Does averaging close more than half of the gap between always-on learning and CD-100?"""
     gap = {}
     for how in READ:
