@@ -26,7 +26,7 @@ from .family import LEARNED, SETTINGS, Scores, best_of, score, untrained
 
 TITLE = "Locality and variance: what is it worth to remember?"
 DATA = None
-PLAIN = ("rbm", 16, 16)
+PLAIN = None  # many kinds of networks
 BUILD, METRICS = f"{__name__}:build", f"{__name__}:metrics"
 #: Rule: what it remembers, how much that is (in this order), and the rule of the family whose
 #: stimuli it has.
@@ -42,6 +42,7 @@ LOCAL = ["isd", "aol"]
 RATE = 0.05  # of the running mean
 TINY = 1e-4  # eta at which variance is measured: parameters hardly move
 PERMUTATIONS = 5000
+ROW = 8  # methods in a panel
 SIZES = {
     "quick": {
         "methods": ["rbm", "forward-forward", "equilibrium"],
@@ -51,15 +52,7 @@ SIZES = {
         "window": 20,
     },
     "full": {
-        "methods": [
-            "rbm",
-            "boltzmann",
-            "forward-forward",
-            "equilibrium",
-            "hebbian",
-            "helmholtz",
-            "twin-circuits",
-        ],
+        "methods": [name for name in SETTINGS if name != "predictive"],  # it has one term only
         "share": 0.5,
         "seeds": 8,
         "rates": [0.03, 0.1, 0.3, 1.0, 3.0, 10.0],
@@ -115,12 +108,14 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
         averaged: {name: shares_lost(name, scores, start[name], averaged) for name in names}
         for averaged in (False, True)
     }
-    panels = [
-        remembered("last iterate", lost[False]),
-        remembered("slow weights", lost[True]),
-        predicted("last iterate", traces, lost[False]),
-        predicted("slow weights", traces, lost[True]),
-    ]
+    panels = []
+    for some in (names[i : i + ROW] for i in range(0, len(names), ROW)):
+        panels += [
+            remembered("last iterate", some, lost[False]),
+            remembered("slow weights", some, lost[True]),
+            predicted("last iterate", some, traces, lost[False]),
+            predicted("slow weights", some, traces, lost[True]),
+        ]
     return Findings(panels, claims(scores, lost, traces, start), remarks(size, scores, traces))
 
 
@@ -207,29 +202,31 @@ def averaging_is_enough(name: str, scores: Scores, start: float) -> Claim:
     )
 
 
-def remembered(title: str, lost: dict[str, np.ndarray]) -> Panel:
+def remembered(title: str, names: list[str], lost: dict[str, np.ndarray]) -> Panel:
     """What is learned against what is remembered."""
     series = [
         Series(
             name,
-            np.arange(len(RULES)) + 0.06 * (i - len(lost) / 2),
-            1 - each.mean(1),
-            each.std(1, ddof=1),
+            np.arange(len(RULES)) + 0.06 * (i - len(names) / 2),
+            1 - lost[name].mean(1),
+            lost[name].std(1, ddof=1),
             kind="points",
             colour=i % len(PALETTE),
             line=i // len(PALETTE),
         )
-        for i, (name, each) in enumerate(lost.items())
+        for i, name in enumerate(names)
     ]
     words = [label for label, *_ in RULES.values()]
     return Panel(title, "remembers", LEARNED, series, names=words, ylim=(-0.3, 1.15))
 
 
-def predicted(title: str, traces: dict[str, list[float]], lost: dict[str, np.ndarray]) -> Panel:
+def predicted(
+    title: str, names: list[str], traces: dict[str, list[float]], lost: dict[str, np.ndarray]
+) -> Panel:
     """Share lost against the variance, over the least of the method."""
     series = []
-    for i, (name, trace) in enumerate(traces.items()):
-        x = np.array(trace) / max(min(trace), 1e-30)
+    for i, name in enumerate(names):
+        x = np.array(traces[name]) / max(min(traces[name]), 1e-30)
         series.append(Series(name, x, each_in(lost[name]), kind="dots", colour=i % len(PALETTE)))
     label = "Tr cov of a tick (least of the method: 1)"
     return Panel(title, label, "share lost (mean of seeds)", series, logx=True)
