@@ -12,6 +12,14 @@ Progress = Callable[[int, int, dict[str, float]], None]
 OFTEN = 0.2  # seconds between two pictures of the bar in a notebook
 
 
+def say(text: str) -> None:
+    """Print a message on standard error, because standard output is for results. Where that cannot
+    be written to, the message is dropped and the command goes on.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
+
+
 class Display(Protocol):
     """What `train` tells about itself."""
 

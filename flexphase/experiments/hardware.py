@@ -18,7 +18,7 @@ from ..sweep import Sweep
 from ..training import train
 from . import devices
 from .bas import HIDDEN, LABEL, METRICS, OPTIMUM, SIDE, UNTRAINED, source
-from .claims import DRASTIC, gap, verdict
+from .claims import DRASTIC, verdict, within
 from .devices import AVERAGE, FEW, RANGE, RULES, Learner, finals, least, optimiser, rule
 
 TITLE = "Hardware: an RBM on Bars and Stripes, its devices and its writes"
@@ -142,12 +142,12 @@ def as_few_bits(size: dict[str, Any], bas: xr.Dataset) -> Claim:
         free = finals(bas, LEARNER, True, kind="none", name=name)[0]
         nll = finals(bas, LEARNER, True, kind="bits", name=name, rounding="stochastic")
         limit = DRASTIC * (UNTRAINED - float(np.mean(free)))
-        fine = [gap(values, free)[0] < limit for values in nll]
+        fine = [within(values, free, limit) == "pass" for values in nll]
         needed[name] = next((b for b, ok in zip(size["bits"], fine, strict=True) if ok), np.inf)
     return Claim(
         "With stochastic rounding and slow weights, AoL needs no more bits than ISD.",
         ", ".join(f"{RULES[name]} {bits:g} bits" for name, bits in needed.items()),
-        verdict(needed["aol"] <= needed["isd"], needed["aol"] > needed["isd"] + 2),
+        verdict(needed["aol"] <= needed["isd"] < np.inf, needed["aol"] > needed["isd"] + 2),
         f"fewest bits at which less than {DRASTIC:.0%} of the improvement is lost (Welch)",
     )
 

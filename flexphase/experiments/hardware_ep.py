@@ -22,7 +22,7 @@ from .devices import AVERAGE, LABELS, RANGE, RULES, Learner, finals, optimiser, 
 TITLE = "Hardware: equilibrium propagation on 8x8 digits, on devices"
 DATA = None
 LAYERS, LENGTH = (64, 32, 10), 20
-PLAIN = ("rbm", LAYERS[0], LAYERS[1])
+PLAIN = ("equilibrium-propagation", *LAYERS)
 DIFFERENCES = ("two-term", "change")  # rules that learn from the difference of two terms
 LEARNER = Learner(
     metric="test_error",

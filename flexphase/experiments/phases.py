@@ -25,7 +25,7 @@ from .seeds import own_best, resampled, share_claim
 
 TITLE = "Which statistics of the phases matter?"
 DATA = None
-PLAIN = ("rbm", 16, 16)
+PLAIN = None  # three kinds of networks
 BUILD, METRICS = f"{__name__}:build", f"{__name__}:metrics"
 
 

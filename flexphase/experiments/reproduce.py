@@ -9,8 +9,9 @@ from typing import Any
 import xarray as xr
 
 from ..files import content, plain_json
+from ..progress import say
 from ..record import deciding_versions, versions
-from ..report.display import Display, say
+from ..report.display import Display
 from ..report.files import DARK, LIGHT, drawn, picture, pictures, recorded
 from ..report.findings import VERDICTS
 from ..report.machine import PLAIN, clock, hardware, per_call
@@ -118,23 +119,27 @@ def _range(dataset: xr.Dataset) -> str:
 
 
 def times(module: ModuleType, data: dict[str, xr.Dataset], elapsed: float) -> dict[str, str]:
-    """What the figure took, and what a plain NumPy loop would have taken for the same ticks."""
+    """What the figure took, and what a plain NumPy loop would have taken for as many ticks."""
     if not data:
         return {"time": clock(elapsed)}
     ticks = sum(int(d["ticks"].isel(record=-1).sum()) for d in data.values())
     training, metrics = (
         clock(sum(d.attrs[key] for d in data.values())) for key in ("seconds", "metric_seconds")
     )
-    kind, *shape = module.PLAIN
-    cost = per_call(PLAIN[kind](*shape))
-    return {
+    known = {
         "time": f"{clock(elapsed)} on the clock",
         "worker time": f"{training} training, {metrics} metrics",
         "engine": ", ".join(sorted({str(d.attrs["engine"]) for d in data.values()})),
         "ticks of all lanes": f"{ticks:.3g}",
-        "the authors' way": f"{clock(ticks * cost)}: {1e6 * cost:.3g} us per tick, measured here "
-        "on a plain NumPy loop, a lane at a time",
     }
+    if module.PLAIN is None:
+        return known
+    kind, *shape = module.PLAIN
+    cost = per_call(PLAIN[kind](*shape))
+    measured = (
+        f"{1e6 * cost:.3g} us per tick, measured here on a plain NumPy loop, a lane at a time"
+    )
+    return known | {"the authors' way": f"{clock(ticks * cost)}: {measured}"}
 
 
 def facts(own: dict[str, Any], elapsed: dict[str, float]) -> dict[str, str]:

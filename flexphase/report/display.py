@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from ..progress import say
 from ..sweep.cells import Chunk
 from .machine import clock
 
@@ -31,7 +32,7 @@ class Display:
         self.chunks = {chunk.name: chunk for chunk in chunks}
         self.finished = set(finished)
         self.begun = self.last = time.monotonic()
-        self.first: float | None = None  # done in an earlier run: no evidence of today's rate
+        self.first: tuple[float, float] | None = None  # (cost, ticks) of an earlier run
         self.bar = _bar() if sys.stderr.isatty() else None
 
     def __enter__(self) -> "Display":
@@ -78,15 +79,15 @@ class Display:
         done = sum(share * self._cost(self.chunks[name]) for name, share in parts.items())
         ticks = sum(share * self.chunks[name].work for name, share in parts.items())
         if self.first is None:
-            self.first = done
+            self.first = done, ticks
         seconds = max(now - self.begun, 1e-9)
-        rate = (done - self.first) / seconds
+        rate, speed = (done - self.first[0]) / seconds, (ticks - self.first[1]) / seconds
         left = clock((self.total - done) / rate) if rate > 0 else "?"
         if self.bar:
             names = sorted(set(map(self.figure, busy))) or ["done"]
             text = f"{'+'.join(names)}  chunk {len(self.finished)}/{len(self.chunks)}"
-            speed = f"{ticks / seconds / 1e6:.2f} M ticks/s"
-            self.bar.update(self.task, completed=done, description=text, rate=speed, left=left)
+            fast = f"{speed / 1e6:.2f} M ticks/s"
+            self.bar.update(self.task, completed=done, description=text, rate=fast, left=left)
         elif finished:
             self._milestone(self.figure(finished), f"{clock(now - self.begun)} gone", left)
 
@@ -95,11 +96,6 @@ class Display:
         have = sum(name in self.finished for name in mine)
         whole = f"{len(self.finished)}/{len(self.chunks)} in all, {gone}, about {left} left"
         say(f"{figure}: chunk {have}/{len(mine)}  ({whole})")
-
-
-def say(text: str) -> None:
-    """A line on standard error, at once."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def _bar() -> Any:

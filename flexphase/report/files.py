@@ -1,6 +1,7 @@
 """The files of a figure: pictures (PNG, SVG, PDF), data drawn (CSV), data recorded (netCDF)."""
 
 import json
+from collections.abc import Hashable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -59,9 +60,7 @@ def recorded(name: str, findings: Findings, data: dict[str, xr.Dataset], folder:
 
     The first dataset is the file itself, others are groups in it; all carry the claims as JSON.
     """
-    datasets = {
-        key: d.drop_vars([v for v in d if str(v).startswith("params")]) for key, d in data.items()
-    }
+    datasets = {key: d.drop_vars(filter(is_parameter, d)) for key, d in data.items()}
     datasets = datasets or {name: xr.Dataset.from_dataframe(_indexed(table(findings.panels)))}
     claims = {"claims": json.dumps([c._asdict() for c in findings.claims])}
     with replacing(folder.path / f"{name}.nc") as part:
@@ -71,6 +70,11 @@ def recorded(name: str, findings: Findings, data: dict[str, xr.Dataset], folder:
             how: Any = {"engine": "h5netcdf", "encoding": encoding, **where}
             dataset.assign_attrs(claims).to_netcdf(part, **how)
     return folder.path / f"{name}.nc"
+
+
+def is_parameter(variable: Hashable) -> bool:
+    """Does this variable of a record hold trained parameters, last or slow?"""
+    return str(variable).startswith(("params", "averaged.params"))
 
 
 def _indexed(frame: pd.DataFrame) -> pd.DataFrame:

@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ..plot import PALETTE, class_pictures, over_seeds
-
-LINES = ("-", "--", ":", "-.")
+from ..plot import LINES, PALETTE, class_pictures, over_seeds
 
 
 class Series(NamedTuple):
