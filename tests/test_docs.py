@@ -14,7 +14,7 @@ from flexphase.catalogue import METHODS
 
 PAGES = sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
 QUICK = {"extending.md", "theory.md"} | {
-    f"howto/{name}.md" for name in ("phases", "pytorch", "resume", "data")
+    f"howto/{name}.md" for name in ("phases", "pytorch", "resume", "data", "inside", "trouble")
 }
 #: Blocks that are parsed only, with the reason.
 PARSED = {
