@@ -9,21 +9,22 @@ import jax.numpy as jnp
 from jax import Array
 
 from .checks import count
-from .core import State
+from .core import State, where
+
+
+def remembers(memory: Any) -> Array:
+    """Does the estimator hold anything but zeros?"""
+    held = [jnp.any(leaf != 0) for leaf in jax.tree.leaves(memory)]
+    return jnp.any(jnp.stack(held)) if held else jnp.bool_(False)
 
 
 def phase_trace(state: State) -> dict[str, Array]:
     """What `Trace` writes down of the phases."""
     phase = state.during
-    held = [jnp.any(leaf != 0) for leaf in jax.tree.leaves(state.memory)]
-    return {
-        "sign": phase.sign,
-        "first": phase.first,
-        "remembers": jnp.any(jnp.stack(held)) if held else jnp.bool_(False),
-    }
+    return {"sign": phase.sign, "first": phase.first, "remembers": remembers(state.memory)}
 
 
-class Tape(NamedTuple):
+class Traced(NamedTuple):
     """What a `Trace` carries: its rows, and the clocks at the tick before."""
 
     rows: Any
@@ -60,68 +61,79 @@ class Trace(eqx.Module):
             raise ValueError("a trace selects a dict of arrays by name, such as {'v': s.z.v}.")
         return phase_trace(state) | {"learns": state.updates > updates} | selected
 
-    def init(self, state: State) -> Tape:
+    def init(self, state: State) -> Traced:
         row = jax.eval_shape(self.row, state, state.updates)
         rows = jax.tree.map(lambda leaf: jnp.zeros((self.ticks, *leaf.shape), leaf.dtype), row)
-        return Tape(rows, jnp.int32(0), state.updates)
+        return Traced(rows, jnp.int32(0), state.updates)
 
-    def see(self, carry: Tape, state: State) -> Tape:
+    def see(self, carry: Traced, state: State) -> Traced:
         # What lies outside of the stretch is written to an index that JAX drops.
         at = jnp.where(carry.ticks >= self.start, carry.ticks - self.start, self.ticks)
         row = self.row(state, carry.updates)
         rows = jax.tree.map(lambda all, new: all.at[at].set(new), carry.rows, row)
-        return Tape(rows, carry.ticks + 1, state.updates)
+        return Traced(rows, carry.ticks + 1, state.updates)
 
-    def result(self, carry: Tape) -> dict[str, Array]:
+    def result(self, carry: Traced) -> dict[str, Array]:
         return carry.rows
 
 
 class Counts(NamedTuple):
     """What `PhaseStatistics` carries; index 0 is the positive sign, 1 the negative one, 2 rest."""
 
-    phases: Array  # (3,)
+    phases: Array  # (3,), whole numbers
     ticks: Array  # (3,)
-    squares: Array  # sum of squared lengths, all phases
     switches: Array
-    sign: Array  # of the phase before
+    sign: Array  # of the last phase that had one; 0 before the first
+    squares: Array  # sum of squared deviations from the mean length, all phases
+    lost: Array  # what rounding has added too much to it
+
+
+def deviation(length: Array, total: Array, n: Array) -> Array:
+    """length - total / n of whole numbers; what is large in it is not rounded."""
+    return (length - total // n).astype(jnp.float32) - (total % n) / n
 
 
 class PhaseStatistics(eqx.Module):
     """Counts finished phases: how many of each sign, how long, how often the sign changes.
 
     Returns, in `record.observed(name)`: `b` (share of positive phases among those with a sign),
-    `mean_length`, `cv_length`, `switch_rate` (changes of sign per phase), `phases` and `ticks` of
-    each sign.
+    `mean_length`, `cv_length`, `switch_rate` (changes of sign per phase that has one; pauses are
+    passed over), `phases` and `ticks` of each sign.
     """
 
     def init(self, state: State) -> Counts:
-        zero = jnp.float32(0)
-        return Counts(jnp.zeros(3), jnp.zeros(3), zero, zero, zero)
+        none, zero = jnp.zeros(3, jnp.int32), jnp.float32(0)
+        return Counts(none, none, jnp.int32(0), zero, zero, zero)
 
     def see(self, carry: Counts, state: State) -> Counts:
         phase = state.during
-        over = phase.last
-        which = jnp.stack([phase.sign > 0, phase.sign < 0, phase.sign == 0]) * over
-        length = jnp.float32(phase.ticks)
-        switched = over & (carry.sign != 0) & (jnp.sign(phase.sign) != carry.sign)
-        return Counts(
-            carry.phases + which,
-            carry.ticks + which * length,
-            carry.squares + over * length**2,
-            carry.switches + switched,
-            jnp.where(over, jnp.sign(phase.sign), carry.sign),
+        sign = jnp.sign(phase.sign)
+        which = jnp.stack([sign > 0, sign < 0, sign == 0])
+        phases, ticks = carry.phases + which, carry.ticks + which * phase.ticks
+        # Welford: (length - mean before) (length - mean now); and Kahan's summation of these.
+        before = deviation(phase.ticks, carry.ticks.sum(), jnp.maximum(carry.phases.sum(), 1))
+        square = before * deviation(phase.ticks, ticks.sum(), phases.sum()) - carry.lost
+        squares = carry.squares + square
+        new = Counts(
+            phases,
+            ticks,
+            carry.switches + (sign * carry.sign < 0),
+            jnp.where(sign == 0, carry.sign, sign),
+            squares,
+            (squares - carry.squares) - square,
         )
+        return where(phase.last, new, carry)
 
     def result(self, carry: Counts) -> dict[str, Array]:
         n = jnp.maximum(carry.phases.sum(-1), 1)
-        mean = carry.ticks.sum(-1) / n
-        variance = jnp.maximum(carry.squares / n - mean**2, 0)
         signed = jnp.maximum(carry.phases[..., :2].sum(-1), 1)
+        mean = carry.ticks.sum(-1) / n
+        variance = jnp.maximum(carry.squares - carry.lost, 0) / n
         return {
             "b": carry.phases[..., 0] / signed,
             "mean_length": mean,
             "cv_length": jnp.sqrt(variance) / jnp.maximum(mean, 1),
-            "switch_rate": carry.switches / n,
+            "switch_rate": carry.switches / signed,
             "phases": carry.phases,
             "ticks": carry.ticks,
         }

@@ -17,7 +17,7 @@ class Statistics(NamedTuple):
     b: float  # share of positive phases
     mean_length: float  # ticks of a phase, pauses included
     cv_length: float  # standard deviation over mean
-    switch_rate: float  # changes of sign per phase
+    switch_rate: float  # changes of sign per phase that has one
     mean_run: float  # phases of the same sign in a row
     phases: int
     ticks: int
@@ -36,12 +36,11 @@ def statistics(sign: np.ndarray, ticks: np.ndarray) -> Statistics:
     """The numbers of `flexphase phases --json`."""
     runs = run_lengths(sign)
     signed = np.sign(sign[sign != 0])
-    pairs = max(len(signed) - 1, 1)
     return Statistics(
         b=float((signed > 0).mean()) if len(signed) else float("nan"),
         mean_length=float(ticks.mean()),
         cv_length=float(ticks.std() / ticks.mean()),
-        switch_rate=float((signed[1:] != signed[:-1]).sum() / pairs),
+        switch_rate=float((signed[1:] != signed[:-1]).sum() / max(len(signed), 1)),
         mean_run=float(runs.mean()) if len(runs) else float("nan"),
         phases=len(sign),
         ticks=int(ticks.sum()),
