@@ -87,6 +87,30 @@ def test_columns_and_words_are_options():
     np.testing.assert_array_equal(other.ticks, process.ticks)
 
 
+@pytest.mark.parametrize(
+    ("words", "types", "signs"),
+    [
+        ({"negative": "Wake "}, ["wake", "data", "wake", "data"], [-1, 1, -1, 1]),
+        ({"rest": "sleep"}, ["wake", "sleep", "model", "sleep"], [1, 0, -1, 0]),
+        ({"rest": ["wake"]}, ["wake", "sleep", "data", "sleep"], [0, -1, 1, -1]),
+        ({"positive": "sleep"}, ["sleep", "free", "sleep", "free"], [1, -1, 1, -1]),
+        ({"positive": "nrem", "rest": "1"}, ["nrem", 1, "-", 1], [1, 0, -1, 0]),
+    ],
+)
+def test_words_that_are_given_win_over_the_usual_ones(words, types, signs):
+    """Signs by hand, without the gaps after the second row and the third."""
+    sign = fp.Recorded(TABLE | {"type": types}, rate=2, **words).sign
+    np.testing.assert_array_equal(np.asarray(sign)[[0, 1, 3, 5]], signs)
+
+
+def test_the_column_that_is_named_says_when_phases_end():
+    """Not another one that looks like it: `length` is not a time here."""
+    ends = [o + d for o, d in zip(TABLE["onset"], TABLE["duration"], strict=True)]
+    table = {"onset": TABLE["onset"], "stop": ends, "type": TABLE["type"], "length": [9, 9, 9, 9]}
+    process = fp.Recorded(table, rate=2, offset="stop")
+    np.testing.assert_array_equal(tick_by_tick(process, 6), by_hand(TABLE, 2))
+
+
 def test_rows_need_not_be_in_order_and_numbers_are_types_too():
     order = [2, 0, 3, 1]
     table = pd.DataFrame(TABLE).iloc[order]
@@ -197,6 +221,16 @@ def changed(**columns):
         ({"onset": [0, 1], "type": ["+", "-"]}, {}, "needs a column duration or offset"),
         ({"begins": [0], "lasts": [1]}, {}, "looks like the onset"),
         (changed(), {"type": "stage"}, "no column 'stage' for type; it has onset"),
+        (
+            changed(),
+            {"positive": "wake", "rest": ["a", " Wake"]},
+            "'wake' is given as positive and",
+        ),
+        (
+            changed(until=[1] * 4),
+            {"duration": "duration", "offset": "until"},
+            "name its duration or its offset, not both",
+        ),
         (changed(), {"rate": 0}, "the rate"),
         (changed(), {"rate": float("inf")}, "the rate"),
         (changed(), {"after": "stop"}, "one of repeat, shuffle, end"),

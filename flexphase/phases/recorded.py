@@ -12,7 +12,7 @@ from jax import Array
 from ..checks import count
 from ..core import Key, Phase
 from .process import Stretched
-from .tables import NEGATIVE, POSITIVE, REST, phases_of, read
+from .tables import phases_of, read
 
 After = Literal["repeat", "shuffle", "end"]
 
@@ -38,7 +38,8 @@ class Recorded(eqx.Module):
         rate: ticks per unit of time (per second, as a rule).
         onset, duration, offset, type: names of the columns; either duration or offset is needed.
             By default the usual ones are tried: start_time, stop_time, trial_type, ...
-        positive, negative, rest: words for the types, a word or a list; case does not matter.
+        positive, negative, rest: words for the types, a word or a list; case does not matter. They
+            take the place of the usual ones of their kind, and win over those of the others.
         after: `repeat` begins again; `shuffle` too, with blocks of `block` phases in random order,
             another one in each pass and lane; `end` lasts as long as the record.
         block: phases that stay together when they are shuffled (gaps are phases too).
@@ -63,9 +64,9 @@ class Recorded(eqx.Module):
         duration: str | None = None,
         offset: str | None = None,
         type: str | None = None,
-        positive: str | Iterable[str] = POSITIVE,
-        negative: str | Iterable[str] = NEGATIVE,
-        rest: str | Iterable[str] = REST,
+        positive: str | Iterable[str] | None = None,
+        negative: str | Iterable[str] | None = None,
+        rest: str | Iterable[str] | None = None,
         after: After = "repeat",
         block: int = 20,
         intervals: str = "trials",

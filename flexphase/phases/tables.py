@@ -11,9 +11,13 @@ import numpy as np
 from ..checks import above_zero
 from ..files import content, text, understood
 
-POSITIVE = ("positive", "+", "+1", "1", "plus", "wake", "data", "clamped")
-NEGATIVE = ("negative", "-", "-1", "minus", "sleep", "model", "free")
-REST = ("rest", "0", "gap", "pause", "none", "n/a", "nan", "")
+#: Words for the types of phases where none are given.
+WORDS = {
+    "positive": ("positive", "+", "+1", "1", "plus", "wake", "data", "clamped"),
+    "negative": ("negative", "-", "-1", "minus", "sleep", "model", "free"),
+    "rest": ("rest", "0", "gap", "pause", "none", "n/a", "nan", ""),
+}
+SIGNS = {"positive": 1.0, "negative": -1.0, "rest": 0.0}
 #: Names of columns that are tried where none is given, in this order.
 COLUMNS = {
     "onset": ("onset", "start", "start_time", "begin"),
@@ -21,6 +25,8 @@ COLUMNS = {
     "offset": ("offset", "stop_time", "stop", "end", "end_time"),
     "type": ("type", "sign", "trial_type", "stage", "state", "phase", "label", "condition"),
 }
+
+Words = Mapping[str, str | Iterable[str] | None]  # by kind; None: the usual ones
 
 
 def read(table: Any, intervals: str = "trials") -> Any:
@@ -119,11 +125,27 @@ def spoken(kind: Any) -> str:
     return str(kind).strip().lower()
 
 
-def signs(kinds: Any, words: Mapping[str, str | Iterable[str]]) -> np.ndarray:
+def meanings(words: Words) -> dict[str, str]:
+    """What each word says: positive, negative or rest.
+
+    Words that are given take the place of the usual ones of their kind, and win over those of the
+    other kinds.
+    """
+    known = {word: kind for kind in WORDS if words[kind] is None for word in WORDS[kind]}
+    given: dict[str, str] = {}
+    for kind in WORDS:
+        for word in words_of(words[kind] or ()):
+            if given.setdefault(word, kind) != kind:
+                raise ValueError(
+                    f"the word {word!r} is given as {given[word]} and as {kind}; a type has one "
+                    "meaning."
+                )
+    return known | given
+
+
+def signs(kinds: Any, words: Words) -> np.ndarray:
     """+1, -1 or 0 for each word; a ValueError for words that are not known."""
-    known = dict.fromkeys(words_of(words["rest"]), 0.0)
-    known |= dict.fromkeys(words_of(words["negative"]), -1.0)
-    known |= dict.fromkeys(words_of(words["positive"]), 1.0)
+    known = {word: SIGNS[kind] for word, kind in meanings(words).items()}
     said = [spoken(kind) for kind in kinds]
     if unknown := sorted({word for word in said if word not in known}):
         shown = ", ".join(map(repr, unknown[:5]))
@@ -137,14 +159,18 @@ def signs(kinds: Any, words: Mapping[str, str | Iterable[str]]) -> np.ndarray:
 def phases_of(
     table: Any,
     columns: Mapping[str, str | None],
-    words: Mapping[str, str | Iterable[str]],
+    words: Words,
     rate: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """-> sign and ticks of all phases, gaps included."""
     if not len(table):
         raise ValueError("the table of phases is empty; it needs a row for each phase.")
     above_zero(rate, "the rate, in ticks per unit of time,")
+    if columns["duration"] is not None and columns["offset"] is not None:
+        raise ValueError("when a phase ends: name its duration or its offset, not both.")
     names = {what: column(table, what, given) for what, given in columns.items()}
+    if columns["offset"] is not None:
+        names["duration"] = None  # what only looks like one
     for what in ("onset", "type"):
         if names[what] is None:
             raise ValueError(
