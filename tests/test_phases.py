@@ -2,6 +2,8 @@
 closed forms.
 """
 
+from fractions import Fraction
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,7 +17,18 @@ from flexphase import estimators
 from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import Rows
 from flexphase.methods.rbm import RBM
-from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
+from flexphase.phases import (
+    Alternating,
+    Bernoulli,
+    Fixed,
+    Geometric,
+    Markov,
+    Matched,
+    Phases,
+    Recorded,
+    Sinusoidal,
+    tape,
+)
 
 seeds, probabilities = st.integers(0, 2**31 - 1), st.floats(0.01, 0.99)
 lengths, means = st.integers(1, 6), st.floats(1, 8)
@@ -80,6 +93,48 @@ def test_a_later_stretch_of_tape_is_the_same_tape():
     process, key = Phases(Bernoulli(0.3), Geometric(5)), jax.random.key(1)
     whole, part = tape(process, key, 50), tape(process, key, 20, start=30)
     assert all(np.array_equal(a[30:], b) for a, b in zip(whole, part, strict=True))
+
+
+@pytest.mark.parametrize(
+    "process",
+    [
+        Phases(Markov(0.8, 0.6), Geometric(5)),
+        Phases(Alternating(), Matched(Geometric(5))),
+        Recorded(sign=[1, -1] * 6, ticks=range(1, 13), after="shuffle", block=1),
+    ],
+)
+def test_a_process_with_a_memory_is_told_the_state_of_its_lane(process):
+    run = Run(RBM(2, 1), process, estimators.always_on, Rows(np.eye(2)), Optimiser(0.1))
+    s = start = init(run, jax.random.key(1))
+    told = tape(process, start.key, 12, state=start.process)
+    one = eqx.filter_jit(tick)
+    for sign, ticks in zip(told.sign.tolist(), told.ticks.tolist(), strict=True):
+        for _ in range(ticks):
+            s = one(run, s)
+            assert (float(s.phase.sign), int(s.phase.ticks)) == (sign, ticks)
+
+
+@pytest.mark.parametrize("period", [1.0, 7.0, 8.3, 200.0, 1000.3, 2.0**23 + 1, 1e8])
+def test_a_swinging_teacher_never_loses_its_beat(period):
+    """sin(2 pi t / period) with t mod period in exact fractions, up to the last tick there is."""
+    exact = Fraction(float(np.float32(period)))
+    begins = (0, 2**16 - 2, 2**24 - 2, 2**24 + 1000, 123_456_789, 2**31 - 6)
+    n = np.concatenate([np.arange(b, b + 5) for b in begins])
+    process = Sinusoidal(period)
+    told = jax.jit(jax.vmap(lambda i: process.step(jax.random.key(0), i, ())[0].sign))(jnp.int32(n))
+    share = np.array([float(int(i) % exact / exact) for i in n])
+    np.testing.assert_allclose(told, np.sin(2 * np.pi * share), atol=2e-6)
+
+
+@pytest.mark.parametrize("period", [7.0, 8.3, 200.0])
+def test_a_swinging_teacher_has_the_bits_of_a_plain_remainder(period):
+    """Where float32 has every whole number."""
+    n = jnp.int32(np.random.default_rng(0).integers(0, 2**24, 1000))
+    process = Sinusoidal(period)
+    told = jax.jit(jax.vmap(lambda i: process.step(jax.random.key(0), i, ())[0].sign))(n)
+    p = jnp.float32(period)
+    plain = jax.jit(jax.vmap(lambda i: jnp.sin(2 * jnp.pi * ((i % p) / p))))(n)
+    assert np.array_equal(told, plain)
 
 
 @pytest.mark.parametrize("b", [0.1, 0.5, 0.9])

@@ -72,6 +72,17 @@ class Sinusoidal(eqx.Module):
         return ()
 
     def step(self, key: Key, n: Array, state: tuple[()]) -> tuple[Phase, tuple[()]]:
-        amplitude = jnp.sin(2 * jnp.pi * ((n % self.period) / self.period))
+        amplitude = jnp.sin(2 * jnp.pi * (remainder(n, self.period) / self.period))
         one = jnp.int32(1)
         return Phase(amplitude, jnp.float32(0.25), jnp.float32(1), one, one), ()
+
+
+def remainder(n: Array, period: Array) -> Array:
+    """n modulo the period, for every n of 32 bits.
+
+    Beyond 2^24 a float32 is not any whole number: n is a sum of two parts that are, and nothing
+    here is rounded as long as the period is below 2^24.
+    """
+    high, low = ((part.astype(jnp.float32)) % period for part in (n & ~0xFFFF, n & 0xFFFF))
+    short = period - low  # so much of the period is left after the low part
+    return jnp.where(high < short, high + low, high - short)

@@ -76,9 +76,8 @@ class Phases(eqx.Module):
 
     @property
     def mean_length(self) -> Array:
-        return self.negative.mean + self.selection.b * (
-            self.positive.mean - self.negative.mean
-        )  # exact where the two are equal
+        beyond = self.positive.mean - self.negative.mean
+        return self.negative.mean + self.selection.b * beyond  # exact where the two are equal
 
     def init(self, key: Key) -> Memory | tuple[()]:
         parts = (self.selection, self.positive, self.negative)
@@ -170,14 +169,16 @@ class Stretched(Derived):
 
 def tape(process: Any, key: Key, phases: int, start: Any = 0, state: Any = None) -> Phase:
     """Unroll a process without a network: phases start, start + 1, ... as arrays, the very ones
-    `tick` would draw with this key.
+    `tick` would draw with this key. For a process with a memory give the state of the lane too.
 
     Args:
         process: any process.
         key: of a lane, `State.key`.
         phases: how many.
         start: the number of the first.
-        state: of the process before it (default: a fresh one).
+        state: of the process before it, `State.process` (default: a fresh one, which is not that
+            of the lane if the process draws what it remembers first: Markov, Matched, shuffled
+            records).
     """
     if state is None:
         state = process.init(key)
