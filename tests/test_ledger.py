@@ -15,6 +15,7 @@ from flexphase import estimators, ledger
 from flexphase.catalogue import RULES as NAMED
 from flexphase.core import init, tick
 from flexphase.hardware.ledger import ALWAYS, table
+from flexphase.hardware.meter import Meter
 from flexphase.hardware.operations import operations
 
 T = 4
@@ -91,6 +92,32 @@ def test_two_term_stores_one_term_per_synapse_for_a_whole_phase(ledgers):
         assert ledgers[name].words("synapse") == 0
         assert ledgers[name].counts["longest_held"] == 0
         assert [s.what for s in ledgers[name].stores] == ["weight", "activity"]
+
+
+def test_writes_to_stores_are_counted_beyond_32_bits():
+    """A memory of 2^20 numbers that changes at each of 2,100 ticks is written 2^20 x 2,100 times,
+    more than 2^31.
+    """
+    start, n, ticks = init(run(RULES["cd"]), jax.random.key(0)), 2**20, 2100
+    start = start._replace(memory=jnp.zeros(n), opt=())
+    meter = Meter()
+
+    def see(i, carry):
+        return meter.see(carry, start._replace(memory=jnp.full(n, 1.0 + i % 2)))
+
+    carry = jax.jit(lambda carry: jax.lax.fori_loop(0, ticks, see, carry))(meter.init(start))
+    seen = meter.result(carry)
+    assert np.asarray(seen["store_writes"]).sum(dtype=np.int64) == n * ticks
+    assert int(seen["longest"]) == ticks
+
+
+def test_store_writes_of_adam():
+    """Always on, both moments of every synapse change at every tick, and so does the count; the
+    rows have no unit that is always off, and the terms of a tick no exact zero mean.
+    """
+    one = ledger(run(RULES["aol"], fp.Optimiser(0.01, optax.adam)), ticks=240)
+    kept = 2 * one.synapses + 1
+    assert 0.9 * kept < one.per_tick["store_writes"] <= kept
 
 
 def test_memories_of_other_parts():

@@ -146,8 +146,8 @@ def per_tick(
         "reads": float(network.reads),
         "operations": network.others + share * optimiser.others,
         "random": network.random + share * optimiser.random,
-        "writes": float(seen["writes"].sum()) / ticks,
-        "store_writes": float(seen["store_writes"]) / ticks,
+        "writes": float(seen["writes"].sum(dtype=np.int64)) / ticks,
+        "store_writes": float(seen["store_writes"].sum(dtype=np.int64)) / ticks,
     }
 
 
