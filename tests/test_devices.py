@@ -14,6 +14,7 @@ from on_jax import train
 import flexphase as fp
 from flexphase.core import init, tick
 from flexphase.hardware.device import Device
+from flexphase.hardware.limits import MOST_BITS
 from flexphase.hardware.on_device import OnDevice, transformation
 from flexphase.hardware.presets import PRESETS
 from flexphase.methods.boltzmann import Couplings
@@ -46,6 +47,22 @@ def test_levels_are_signed_integers(bits):
     held = np.unique(np.asarray(device.hold(device.init(jax.random.key(0), wide), wide)[0]))
     assert len(held) == 2**bits - 1 and 0 in held
     np.testing.assert_allclose(held, np.linspace(-3, 3, 2**bits - 1), atol=1e-6)
+
+
+def test_the_most_bits_have_levels_that_float32_can_tell_apart():
+    """The highest 10,000: held ones stay, and a change of one step moves by one, up to rounding a
+    float32 (a sixth of a step at R = 3); numbers of levels by float64.
+    """
+    highest = 2 ** (MOST_BITS - 1) - 1
+    device = Device(bits=MOST_BITS, range=3.0)
+    levels = np.arange(highest - 10_000, highest)
+    w = jnp.float32(levels * (3 / highest))
+    state = device.init(jax.random.key(0), w)
+    held = device.hold(state, w)[0]
+    np.testing.assert_array_equal(device.hold(state, held)[0], held)
+    np.testing.assert_array_equal(np.rint(np.asarray(held, float) * (highest / 3)), levels)
+    moved = np.asarray(device.write(jnp.full_like(w, 3 / highest), state, held)[0], float)
+    np.testing.assert_array_equal(np.rint(moved * (highest / 3)), levels + 1)
 
 
 @pytest.mark.parametrize("change", [0.03, -0.03, 0.07, 0.25])
@@ -131,6 +148,34 @@ def test_devices_differ_and_break():
         assert z_score(found, share, np.sqrt(share * (1 - share) / MANY)) < 4
     # what is never asked to change is no synapse
     assert (write(Device(range=2.0, dead=0.5, stuck=0.5), 0.0, start=1.0) == 1).all()
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+@pytest.mark.parametrize("limits", [{"leak": 5.0, "rest": 0.3}, {"bits": 4}, {"noise": 0.1}])
+def test_what_is_broken_stays_where_it_is(limits, delay):
+    """Whatever leaks, rounds or is noisy: 0, or the end of the range, from the first change on."""
+    device = Device(range=0.7, dead=0.5, stuck=0.5, delay=delay, **limits)
+    w = jnp.full(100, 0.25)
+    asked, nothing = jnp.full(100, 0.5), jnp.zeros(100)
+    state = device.init(jax.random.key(2), w)
+    for _ in range(1 + delay):
+        w, state = device.write(asked, state, w)
+    place = np.asarray(w)
+    assert {*place.tolist()} == {0.0, np.float32(0.7).item(), -np.float32(0.7).item()}
+    for change in (None, nothing, asked, None, nothing, None, None):
+        w, state = device.hold(state, w) if change is None else device.write(change, state, w)
+        np.testing.assert_array_equal(w, place)
+
+
+def test_what_was_never_written_leaks_until_it_is():
+    """rest + exp(-n/leak) (w - rest), broken or not: a synapse breaks at its first change."""
+    device = Device(range=2.0, leak=5.0, stuck=1.0)
+    w = jnp.full(4, 1.0)
+    state = device.init(jax.random.key(0), w)
+    for n in range(1, 6):
+        step = device.hold if n % 2 else functools.partial(device.write, jnp.zeros(4))
+        w, state = step(state, w)
+        np.testing.assert_allclose(w, np.exp(-n / 5), rtol=1e-6)
 
 
 def test_a_delayed_change_arrives_late():
@@ -226,6 +271,27 @@ def test_a_circuit_reads_with_noise_and_has_levels():
         train(run(method=fp.Circuit(fp.RBM(4, 3), activity_bits=2)), ticks=1)
 
 
+def test_a_circuit_follows_graded_phases_if_its_method_does():
+    """Without noise it has the bits of the method alone; around an RBM it is refused."""
+    x = np.random.default_rng(0).random((4, 3)).astype(np.float32)
+    method = fp.EquilibriumPropagation((3, 5, 3), centred=True)
+    source = fp.Held(fp.Rows((x, x)), ticks=20)
+    plain = fp.Run(method, fp.Sinusoidal(20), fp.always_on, source, fp.Optimiser(0.1))
+    silent = plain._replace(method=fp.Circuit(method, read_noise=0.0))
+    one, two = (go(each, ticks=60).params for each in (plain, silent))
+    assert all(np.array_equal(one[name], two[name]) for name in one)
+    binary = plain._replace(method=fp.Circuit(fp.RBM(3, 2)), source=fp.Held(fp.Rows(x > 0.5), 20))
+    with pytest.raises(ValueError, match="Circuit knows phases of sign"):
+        go(binary)
+
+
+def test_shares_of_broken_synapses_may_add_up_to_all():
+    """0.7 and 0.3 as float32 are a little more than 1."""
+    for dead in (0.1, 0.3, 0.7, 1.0):
+        broken = write(Device(range=2.0, dead=dead, stuck=1 - dead), 0.5, n=200)
+        assert np.isin(broken, (-2, 0, 2)).all()
+
+
 def test_read_noise_is_that_of_the_weights():
     """The drive of a unit with n inputs of 1 has a variance of n sd^2 (plus that of the bias)."""
     circuit = fp.Circuit(fp.RBM(8, 1), read_noise=0.5)
@@ -252,7 +318,7 @@ def test_presets_learn_something_and_say_where_they_come_from(name):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"bits": 0, "range": 1}, "bits.*at least 2 and at most 24, not 0"),
+        ({"bits": 0, "range": 1}, "bits.*at least 2 and at most 23, not 0"),
         ({"bits": 2.5, "range": 1}, "whole number"),
         ({"bits": 8}, "bits of a device need a range"),
         ({"range": 0}, "range of a device.*above 0"),
@@ -266,6 +332,7 @@ def test_presets_learn_something_and_say_where_they_come_from(name):
         ({"nonlinearity": 0.5}, "need a range"),
         ({"leak": 0}, "leak of a device.*above 0"),
         ({"dead": 1.5}, "share of dead"),
+        ({"dead": 0.6, "stuck": 0.5, "range": 1}, "dead and stuck synapses add up to 1.1"),
         ({"delay": 0.5}, "delay of a device, in ticks"),
     ],
 )

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..checks import above_zero, from_zero
-from ..core import Key, Method, PyTree
+from ..core import Key, Method, PyTree, declares
 from ..methods.binary import Units
 from .limits import limit, whole_bits
 
@@ -33,6 +33,10 @@ class Circuit(eqx.Module):
     activity_range: Array = eqx.field(
         converter=lambda v: above_zero(v, "the range of the activity"), default=1.0
     )
+
+    @property
+    def graded(self) -> bool:
+        return declares(self.method, "graded")
 
     def check(self, x: PyTree) -> None:
         self.method.check(x)

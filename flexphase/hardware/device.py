@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from ..checks import above_zero, between, count, from_zero
 from ..core import Key, PyTree
@@ -71,6 +72,14 @@ class Device(eqx.Module):
             bounded = ("bits", "nonlinearity", "stuck")
             if needs := [name for name in bounded if getattr(self, name) is not None]:
                 raise ValueError(f"{needs[0]} of a device need a range; give range=4 or so.")
+        shares = [share for share in (self.dead, self.stuck) if share is not None]
+        if not any(isinstance(share, Tracer) for share in shares):
+            broken = np.max(sum(np.asarray(share, float) for share in shares))
+            if broken > 1 + 1e-6:  # 0.7 and 0.3 as float32 are a little more than 1
+                raise ValueError(
+                    f"the shares of dead and stuck synapses add up to {broken:g}, more than all of "
+                    "them; lower one."
+                )
 
     @staticmethod
     def like(preset: str, **changes: Any) -> "Device":
@@ -129,26 +138,30 @@ class Device(eqx.Module):
 
     def write(self, change: PyTree, state: Synapses, params: PyTree) -> tuple[PyTree, Synapses]:
         """-> parameters after a tick at which `change` was asked for, state of the device."""
-        params = self.leaked(params)
+        idle = self.leaked(params)
         change, state = self.delayed(change, state)
-        leaves, treedef = jax.tree.flatten(params)
+        leaves, treedef = jax.tree.flatten(idle)
         keys, state = self.next_keys(state, len(leaves))
         spread = treedef.flatten_up_to(state.spread) if self.spread is not None else [1] * len(keys)
         changes = treedef.flatten_up_to(change)
         written = map(self.written, keys, spread, changes, leaves)
         new = jax.tree.unflatten(treedef, list(written))
         if self.breaks:
-            new = jax.tree.map(fail, state.broken, state.value, change, params, new)
+            new = jax.tree.map(fail, state.broken, state.value, change, params, idle, new)
         return tied(new), state
 
     def hold(self, state: Synapses, params: PyTree) -> tuple[PyTree, Synapses]:
         """-> parameters after a tick without a change, state of the device."""
         if self.delay:
             return self.write(jax.tree.map(jnp.zeros_like, params), state, params)
-        params = self.leaked(params)
+        new = self.leaked(params)
         if self.bits is not None and self.noise is None and self.leak is None:
-            params = jax.tree.map(self.levelled, params)
-        return jax.tree.map(self.bounded, params), state
+            new = jax.tree.map(self.levelled, new)
+        new = jax.tree.map(self.bounded, new)
+        if self.breaks:
+            none = jax.tree.map(jnp.zeros_like, params)
+            new = jax.tree.map(fail, state.broken, state.value, none, params, new, new)
+        return new, state
 
     def written(self, key: Any, spread: Any, change: Array, w: Array) -> Array:
         """One array of weights after one write. `key` is () where nothing is drawn."""

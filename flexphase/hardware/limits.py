@@ -10,7 +10,7 @@ from jax.core import Tracer
 
 from ..checks import between
 
-MOST_BITS = 24  # beyond, a step is smaller than the precision of the numbers
+MOST_BITS = 23  # beyond, float32 cannot tell the highest levels from what lies half-way between
 
 
 def limit(check: Callable[..., Array], what: str, *bounds: float) -> Any:

@@ -20,11 +20,11 @@ class Synapses(NamedTuple):
     queue: Any = ()  # changes on their way, (delay, ...)
 
 
-def fail(broken: Array, value: Array, change: Array, w: Array, new: Array) -> Array:
+def fail(broken: Array, value: Array, change: Array, w: Array, idle: Array, new: Array) -> Array:
     """The weights after a write, with broken synapses at their value from their first change on.
-    A parameter that the method never changes stays as it is.
+    A parameter that the method never changes is `idle`, what it would be without a write.
     """
-    return jnp.where(broken, jnp.where(change != 0, value, w), new)
+    return jnp.where(broken, jnp.where((change != 0) | (w == value), value, idle), new)
 
 
 def keys_like(key: Key, params: PyTree) -> PyTree:
