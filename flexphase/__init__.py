@@ -42,9 +42,8 @@ def exact_lanes() -> bool:
 def __getattr__(name: str) -> Any:
     if name != "__all__" and name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if find_spec(
-        f"{__name__}.{name}"
-    ):  # `from . import core` asks here first, while api may be half imported
+    # `from . import core` asks here first, while api may be half imported.
+    if find_spec(f"{__name__}.{name}"):
         return import_module(f".{name}", __name__)
     api = import_module(".api", __name__)
     globals().update({public: getattr(api, public) for public in api.__all__}, __all__=api.__all__)
