@@ -32,7 +32,7 @@ from flexphase import (
     Weibull,
     tape,
 )
-from flexphase.phases.figure import raster
+from flexphase.phase_figure import raster
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 COIN = Bernoulli(0.5)

@@ -34,7 +34,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from .. import plot
-    from ..phases.figure import figure
+    from ..phase_figure import figure
     from ..phases.statistics import drawn, statistics
 
     process, estimator = rule_of(args)

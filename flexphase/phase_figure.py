@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..plot import PALETTE
-from .statistics import run_lengths, spectrum, statistics
+from .phases.statistics import run_lengths, spectrum, statistics
+from .plot import PALETTE
 
 COLOURS = {1: PALETTE[0], -1: PALETTE[1], 0: "#bbbbbb"}
 NAMES = {1: "positive", -1: "negative", 0: "no plasticity"}
@@ -20,7 +20,7 @@ def figure(sign: Any, ticks: Any, title: str = "", hold: int | None = None) -> A
         title: what they are.
         hold: ticks for which a stimulus is held; marked in the raster.
     """
-    from ..sheet import Sheet
+    from .sheet import Sheet
 
     sign, ticks = np.asarray(sign, float), np.asarray(ticks, np.int64)
     sheet = Sheet(figsize=(9, 5.2), layout="constrained")
