@@ -16,6 +16,7 @@ from .core import (
     Updater,
     tick,
 )
+from .costs.ledger import ledger
 from .data import (
     Held,
     ImagePairs,
@@ -47,7 +48,6 @@ from .estimators import (
 )
 from .hardware.circuit import Circuit
 from .hardware.device import Device
-from .hardware.ledger import ledger
 from .hardware.on_device import OnDevice
 from .lanes import Grid, grid
 from .likelihood import NLL, log_z

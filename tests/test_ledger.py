@@ -14,9 +14,9 @@ import flexphase as fp
 from flexphase import estimators, ledger
 from flexphase.catalogue import RULES as NAMED
 from flexphase.core import init, tick
-from flexphase.hardware.ledger import ALWAYS, table
-from flexphase.hardware.meter import Meter
-from flexphase.hardware.operations import operations
+from flexphase.costs.ledger import ALWAYS, table
+from flexphase.costs.meter import Meter
+from flexphase.costs.operations import operations
 
 T = 4
 DATA = fp.bars_and_stripes(2)

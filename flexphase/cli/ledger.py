@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     figure = figure_file(args.out, args.force) if args.out else None
     kept = [load(path) for path in args.runs]
     names = named(kept)
-    from ..hardware.ledger import Ledger, ledger, table
+    from ..costs.ledger import Ledger, ledger, table
 
     found: dict[str, Ledger] = {}
     for name, one in zip(names, kept, strict=True):

@@ -10,7 +10,7 @@ import xarray as xr
 
 from .. import lanes
 from ..core import Run
-from ..hardware.meter import Meter
+from ..costs.meter import Meter
 from ..methods import RBM
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, points

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 
 from ..core import Run, State
-from .on_device import OnDevice
+from ..hardware.on_device import OnDevice
 from .operations import reads_of
 
 ALWAYS = float("inf")

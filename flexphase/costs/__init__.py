@@ -1,0 +1,1 @@
+"""What a rule costs on hardware; the public name is `ledger`."""
