@@ -12,7 +12,7 @@ from .checks import count
 from .core import State, where
 
 
-def remembers(memory: Any) -> Array:
+def holds(memory: Any) -> Array:
     """Does the estimator hold anything but zeros?"""
     held = [jnp.any(leaf != 0) for leaf in jax.tree.leaves(memory)]
     return jnp.any(jnp.stack(held)) if held else jnp.bool_(False)
@@ -21,7 +21,7 @@ def remembers(memory: Any) -> Array:
 def phase_trace(state: State) -> dict[str, Array]:
     """What `Trace` writes down of the phases."""
     phase = state.during
-    return {"sign": phase.sign, "first": phase.first, "remembers": remembers(state.memory)}
+    return {"sign": phase.sign, "first": phase.first, "remembers": holds(state.memory)}
 
 
 class Traced(NamedTuple):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..core import State
-from ..observers import remembers
+from ..observers import holds
 
 
 class Metered(NamedTuple):
@@ -61,15 +61,15 @@ class Meter(eqx.Module):
 
     def see(self, carry: Metered, state: State) -> Metered:
         params, stores = carry.before
-        now, holds = kept(state), remembers(state.memory)
-        stretch = holds * (carry.stretch + 1)
+        now, held = kept(state), holds(state.memory)
+        stretch = held * (carry.stretch + 1)
         return Metered(
             before=(state.params, now),
             writes=changed(carry.writes, params, state.params),
             store_writes=changed(carry.store_writes, stores, now),
             stretch=stretch,
             longest=jnp.maximum(carry.longest, stretch),
-            crossings=carry.crossings + (holds & state.during.last),
+            crossings=carry.crossings + (held & state.during.last),
         )
 
     def result(self, carry: Metered) -> dict[str, Array]:
