@@ -126,6 +126,7 @@ def test_a_swinging_teacher_never_loses_its_beat(period):
     np.testing.assert_allclose(told, np.sin(2 * np.pi * share), atol=2e-6)
 
 
+@pytest.mark.codegen
 @pytest.mark.parametrize("period", [7.0, 8.3, 200.0])
 def test_a_swinging_teacher_has_the_bits_of_a_plain_remainder(period):
     """Where float32 has every whole number."""
