@@ -14,6 +14,7 @@ import numpy as np
 from .averages import Slow
 from .describe import difference, is_key, plain_array
 from .files import content, npz, plain_json, replacing, understood
+from .record import named_in
 
 if TYPE_CHECKING:
     from .log import Log
@@ -74,11 +75,13 @@ def restore(log: "Log") -> None:
         if not np.array_equal(kept.pop("checksum", np.empty(0)), checksum(kept)):
             raise ValueError("its checksum is wrong, so it was damaged or changed")
         identity = plain_json(kept.pop("identity").tobytes())
-        if identity == log.identity():
+        own = log.identity()
+        own["versions"] = named_in(identity["versions"], own["versions"])
+        if identity == own:
             take(log, kept)
-    if identity != log.identity():
+    if identity != own:
         raise ValueError(
-            f"{path} belongs to another configuration: {difference(identity, log.identity())}; "
+            f"{path} belongs to another configuration: {difference(identity, own)}; "
             "resume with the same settings or choose another folder."
         )
     here = int(log.state.ticks[0])

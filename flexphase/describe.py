@@ -4,7 +4,7 @@
     array           {"float32": 0.5}, {"int32": [1, 2]}, large ones {"float32": {"shape", "sha256"}}
     swept number    {"float32": {"swept": "process.selection.b"}}: a variable of the record
     function        {"function": "optax.sgd"}; a user's own with a digest of its code, of what it
-                    closes over and of the globals that it names
+                    closes over and of the globals that it names; a library's with what it holds
     partial         {"partial": function, "args": [...], "keywords": {...}}
 
 A description is data. Reading one back builds the classes of flexphase, known functions of JAX and
@@ -33,6 +33,8 @@ Description = Any  # what JSON can hold
 SMALL = 64  # numbers that are written out
 #: Packages whose version is in the record, so that the names of their functions are enough.
 VERSIONED = ("flexphase", "jax", "jaxlib", "optax", "equinox", "numpy")
+TRUSTED = (*VERSIONED, "builtins")
+CONSTANTS = (bool, int, float, str, tuple, np.ndarray, jax.Array)  # of a class, beside its fields
 PUBLIC = {"optax": optax, "jax.nn": jax.nn, "jax.numpy": jnp}
 #: Functions that a record may name without the user's leave: they compute numbers, nothing else.
 OPTIMISERS = [
@@ -128,7 +130,7 @@ class _Describer:
     def __init__(self):
         self.swept: dict[str, np.ndarray] = {}
         self.large: dict[str, np.ndarray] = {}
-        self.functions: list[Any] = []  # being described: a function may name itself
+        self.inside: list[Any] = []  # being described: a function may name itself
 
     def of(self, value: Any, path: str) -> Description:
         if isinstance(value, Swept):
@@ -157,7 +159,9 @@ class _Describer:
             return [self.of(part, f"{path}.{i}") for i, part in enumerate(value)]
         if callable(value):
             return self.function(value)
-        return words(value)
+        if not says_nothing(value):
+            return repr(value)
+        return self.named("class", type(value)) | {"holds": self.held(value)}
 
     def fields(self, items: Mapping[Any, Any], path: str) -> dict[str, Description]:
         return {
@@ -185,42 +189,111 @@ class _Describer:
             return self.named("function", value.__func__) | {"self": self.of(value.__self__, "")}
         if name := public_name(value):
             return {"function": name}
-        return self.named("function", inspect.unwrap(value))
+        inner = inspect.unwrap(value)
+        made = self.named("function", inner)
+        if versioned(inner) and (held := self.held(inner)):
+            made["holds"] = held
+        if around := [self.wrapper(layer) for layer in wrappers(value)]:
+            made["around"] = around
+        return made
+
+    def wrapper(self, layer: types.FunctionType) -> Description:
+        """A function around another one, which has its name."""
+        if top_of(layer.__globals__.get("__name__")) in VERSIONED:
+            return [layer.__code__.co_qualname, self.held(layer)]
+        return digest(self.code(layer))
+
+    def held(self, thing: Any) -> Description:
+        """What a function closes over, or an object has as its attributes."""
+        if any(thing is seen for seen in self.inside):
+            return qualified(thing)
+        self.inside.append(thing)
+        try:
+            if isinstance(thing, types.FunctionType):
+                return [self.of(content, "") for content in closed_over(thing)]
+            return self.fields(attributes(thing), "")
+        finally:
+            self.inside.pop()
 
     def code(self, thing: Any) -> Description:
-        """What a function or a class does: its code, what it closes over, the globals it names."""
-        if any(thing is seen for seen in self.functions):
+        """What a function or a class does: its code, what it closes over, the globals it names;
+        of an object also what it holds.
+        """
+        if any(thing is seen for seen in self.inside):
             return qualified(thing)
-        self.functions.append(thing)
+        if not isinstance(thing, (type, types.FunctionType)):
+            held = self.held(thing)
+            return [self.code(type(thing)), held] if held else words(thing)
+        self.inside.append(thing)
         try:
             if isinstance(thing, type):
-                own = [base for base in thing.__mro__ if not versioned(base)]
-                parts = [part for base in own for part in sorted(vars(base).items(), key=_first)]
-                made = [(name, f) for name, part in parts if (f := underlying(part)) is not None]
-                return [[name, self.code(f)] for name, f in made]
-            if not isinstance(thing, types.FunctionType):
-                return words(thing)
-            closed = [cell.cell_contents for cell in thing.__closure__ or ()]
+                return [part for base in thing.__mro__ for part in self.own(base)]
             names = [n for n in names_in(thing.__code__) if n in thing.__globals__]
             used = {n: thing.__globals__[n] for n in names}
             given = [thing.__defaults__, thing.__kwdefaults__]
             return [
                 bytecode(thing.__code__),
-                [self.of(value, "") for value in (*closed, *given)],
+                [self.of(value, "") for value in (*closed_over(thing), *given)],
                 {n: self.of(v, "") for n, v in used.items() if not isinstance(v, types.ModuleType)},
             ]
         finally:
-            self.functions.pop()
+            self.inside.pop()
+
+    def own(self, base: type) -> list[Description]:
+        """The functions and constants that a user wrote in the body of a class."""
+        if versioned(base):
+            return []
+        fields, parts = getattr(base, "__dataclass_fields__", {}), []
+        for name, part in sorted(vars(base).items(), key=_first):
+            if (function := underlying(part)) is not None:
+                parts.append([name, self.code(function)])
+            elif isinstance(part, CONSTANTS) and name not in fields and not name.startswith("__"):
+                parts.append([name, self.of(part, "")])
+        return parts
 
 
 def _first(item: tuple[str, Any]) -> str:
     return item[0]
 
 
+def says_nothing(value: Any) -> bool:
+    """Is what an object says of itself only where it lies in memory?"""
+    return " at 0x" in repr(value)
+
+
 def words(value: Any) -> str:
-    """What an object says of itself, unless that is only where it lies in memory."""
-    text = repr(value)
-    return qualified(type(value)) if " at 0x" in text else text
+    """What an object says of itself, or its kind."""
+    return qualified(type(value)) if says_nothing(value) else repr(value)
+
+
+def attributes(thing: Any) -> dict[str, Any]:
+    """What an object holds, in its dictionary and in slots."""
+    slots = [vars(base).get("__slots__", ()) for base in type(thing).__mro__]
+    names = [name for own in slots for name in ([own] if isinstance(own, str) else own)]
+    hidden = ("__dict__", "__weakref__")
+    kept = {n: getattr(thing, n) for n in names if n not in hidden and hasattr(thing, n)}
+    return kept | dict(getattr(thing, "__dict__", {}))
+
+
+def closed_over(function: types.FunctionType) -> list[Any]:
+    """What a function closes over; None for what has no value yet."""
+    return [_content(cell) for cell in function.__closure__ or ()]
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def wrappers(value: Any) -> list[types.FunctionType]:
+    """The functions around the innermost one (functools.wraps), outermost first."""
+    layers = []
+    while (inner := getattr(value, "__wrapped__", None)) is not None:
+        layers += [value] if isinstance(value, types.FunctionType) else []
+        value = inner
+    return layers
 
 
 def field_names(value: Any) -> list[str] | None:
@@ -247,8 +320,12 @@ def qualified(thing: Any) -> str:
 
 def versioned(thing: Any) -> bool:
     """Does it belong to a package whose version the record holds, or to Python itself?"""
-    top = str(getattr(thing, "__module__", None) or type(thing).__module__).partition(".")[0]
-    return top in (*VERSIONED, "builtins")
+    return top_of(getattr(thing, "__module__", None) or type(thing).__module__) in TRUSTED
+
+
+def top_of(module: Any) -> str:
+    """flexphase, of flexphase.phases.process."""
+    return str(module).partition(".")[0]
 
 
 def public_name(value: Any) -> str | None:
@@ -330,9 +407,9 @@ class Builder:
 
     def instance(self, what: dict[str, Description]) -> Any:
         cls = self.find(what, "class")
-        fields = {n: self.build(part) for n, part in what.items() if n not in ("class", "code")}
-        if not isinstance(cls, type) or not (issubclass(cls, eqx.Module) or _is_named(cls)):
+        if not isinstance(cls, type) or not _is_part(cls):
             raise ValueError(f"{what['class']} is no part of a run")
+        fields = {n: self.build(part) for n, part in what.items() if n not in ("class", "code")}
         accepted = inspect.signature(cls).parameters
         try:
             return cls(**{name: value for name, value in fields.items() if name in accepted})
@@ -343,7 +420,7 @@ class Builder:
             ) from None
 
     def function(self, what: dict[str, Description]) -> Any:
-        if what["function"] in KNOWN:
+        if what["function"] in KNOWN and len(what) == 1:
             module, _, name = what["function"].rpartition(".")
             return getattr(PUBLIC[module], name)
         found = self.find(what, "function")
@@ -373,10 +450,17 @@ class Builder:
         return self.unchanged(found, what, name)
 
     def unchanged(self, found: Any, what: dict[str, Description], name: str) -> Any:
-        now = describe(found).get("code") if "code" in what else None
-        if what.get("code") != now:
+        now = describe(found)
+        parts = ("code",) if "class" in what else ("code", "holds", "around")
+        if any(what.get(part) != now.get(part) for part in parts):
             raise ValueError(f"the code of {name} is not what it was when the record was made")
         return found
+
+
+def _is_part(cls: type) -> bool:
+    """May a description name it? A module, a named tuple or a frozen dataclass."""
+    frozen = dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen  # type: ignore
+    return issubclass(cls, eqx.Module) or _is_named(cls) or frozen
 
 
 def _is_named(cls: type) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from .describe import difference, digest
 from .files import content, plain_json, understood, write
-from .record import deciding_versions
+from .record import deciding_versions, named_in
 
 PLAN = "run.json"
 
@@ -89,8 +89,8 @@ class RunFolder:
                 raise ValueError("its digest is wrong")
         differ = [
             f"{k} {versions.get(k)} (here {v})"
-            for k, v in deciding_versions().items()
-            if versions.get(k) != v
+            for k, v in named_in(versions, deciding_versions()).items()
+            if versions[k] != v
         ]
         if differ:
             raise ValueError(

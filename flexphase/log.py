@@ -161,12 +161,14 @@ class Log:
         average: Average | None,
         engine: str,
         checkpoint: str | Path | None,
+        given: Any = None,
     ) -> "Log":
-        """Begin, or go on from the checkpoint."""
+        """Begin, or go on from the checkpoint; `given` are parameters to start from, if any."""
         records = count(records, "records")
         check_names([*lanes.dims, *metrics])
         run = described(lanes.settings)
         parts = {"metrics": metrics, "observers": observers, "average": average}
+        parts |= {} if given is None else {"params": given}
         own = identity(lanes.dims, run, engine, parts)
         config = own | {"ticks": total, "records": records}
         log = Log(

@@ -21,7 +21,7 @@ import xarray as xr
 from . import __version__, files, record_view
 from .contract import complete, complete_part
 from .core import Method, Run
-from .describe import Builder, described
+from .describe import VERSIONED, Builder, described
 from .record_schema import CLOCKS, check_record
 
 #: Names that begin like this are the record's own.
@@ -256,15 +256,16 @@ def version(package: str) -> str:
 
 
 def deciding_versions() -> dict[str, str]:
-    """The versions that decide the bits of a result."""
-    names = ("jax", "jaxlib", "numpy")
-    return {"flexphase": __version__} | {name: version(name) for name in names}
+    """The versions that decide the bits of a result, and what the names in a description mean."""
+    return {name: __version__ if name == "flexphase" else version(name) for name in VERSIONED}
+
+
+def named_in(then: dict[str, str], now: dict[str, str]) -> dict[str, str]:
+    """The versions of now that were noted then: older files name fewer."""
+    return {name: number for name, number in now.items() if name in then}
 
 
 def versions() -> dict[str, str]:
     """All versions that are worth a note."""
-    rest = {name: version(name) for name in ("equinox", "optax", "xarray")}
-    return {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-    } | (deciding_versions() | rest)
+    here = {"python": platform.python_version(), "machine": platform.machine()}
+    return here | deciding_versions() | {"xarray": version("xarray")}

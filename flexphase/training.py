@@ -77,9 +77,12 @@ def train(
     title, n = type(every.run.method).__name__, len(every.keys)
     with display(progress, title) as bar:
         bar.stage(f"compiling the start of {n} {'lane' if n == 1 else 'lanes'}")
-        state = chosen.start(every, None if params is None else in_lanes(every, params))
+        given = None if params is None else in_lanes(every, params)
+        state = chosen.start(every, given)
         bar.stage(f"compiling metrics: {', '.join(named)}" if named else "first record")
-        log = Log.open(every, state, total, records, named, watching, mean, chosen.name, checkpoint)
+        log = Log.open(
+            every, state, total, records, named, watching, mean, chosen.name, checkpoint, given
+        )
         bar.stage(f"compiling the loop of the {chosen.name} engine")
 
         def report(ticks: int) -> None:

@@ -18,6 +18,7 @@ from test_conformance import ESTIMATORS, METHODS, PROCESSES, six_units, triples
 import flexphase as fp
 from flexphase import estimators
 from flexphase.describe import Builder, describe, described, digest
+from flexphase.optimisers import LayerRates
 
 ROWS = fp.bars_and_stripes(2)
 
@@ -63,6 +64,92 @@ def test_any_two_runs_are_told_apart():
         a_run(source=fp.Rows(1 - ROWS[:6])),
     )
     assert not differ(a_run(make=noisy(4)), a_run(make=noisy(4)))
+
+
+def decayed(schedule):
+    return lambda eta: optax.chain(optax.sgd(eta), optax.scale_by_schedule(schedule))
+
+
+class Clip:
+    """A callable object of the plainest kind."""
+
+    scale = 1.0
+
+    def __init__(self, most, name=""):
+        self.most, self.name = most, name
+
+    def __call__(self, eta):
+        return optax.chain(optax.clip(self.most * self.scale), optax.sgd(eta))
+
+
+class Named(Clip):
+    def __repr__(self):
+        return "Clip"
+
+
+class Plain:
+    """It cannot be called, and says nothing of itself."""
+
+    def __init__(self, n=1):
+        self.n = n
+
+
+class Slots:
+    """An object without a dictionary."""
+
+    __slots__ = ("most",)
+
+    def __init__(self, most):
+        self.most = most
+
+    def __call__(self, eta):
+        return optax.chain(optax.clip(self.most), optax.sgd(eta))
+
+
+def scaled(by):
+    def around(make):
+        @functools.wraps(make)
+        def wrapper(eta):
+            return make(eta * by)
+
+        return wrapper
+
+    return around
+
+
+def test_what_a_librarys_function_closes_over_counts():
+    """Two schedules of optax have one name; so have two wrappers of one function."""
+    slow, fast = (optax.exponential_decay(1.0, 100, rate) for rate in (0.9, 0.5))
+    again = optax.exponential_decay(1.0, 100, 0.9)
+    assert differ(a_run(make=decayed(slow)), a_run(make=decayed(fast)))
+    assert not differ(a_run(make=decayed(slow)), a_run(make=decayed(again)))
+    assert differ(optax.sgd(0.1), optax.sgd(0.2), optax.sgd(slow), optax.sgd(fast))
+    assert differ(*(a_run(make=make) for make in (optax.sgd, scaled(2)(optax.sgd))))
+    assert differ(*(a_run(make=scaled(by)(by_a_global)) for by in (2, 3)))
+    assert not differ(*(a_run(make=scaled(2)(by_a_global)) for _ in range(2)))
+
+
+def test_what_a_plain_object_holds_counts(monkeypatch):
+    for kind in (Clip, Named, Slots):
+        assert differ(*(a_run(make=make) for make in (kind(0.1), kind(0.2))))
+        assert differ(*(a_run(make=make.__call__) for make in (kind(0.1), kind(0.2))))
+        assert not differ(a_run(make=kind(0.1)), a_run(make=kind(0.1)))
+    assert differ(*(a_run(make=lambda eta, c=clip: c(eta)) for clip in (Clip(0.1), Clip(0.2))))
+    assert differ(Plain(1), Plain(2))
+    one = Clip(0.1)
+    one.name = one  # objects may hold themselves
+    before = digest(describe(one))
+    monkeypatch.setattr(Clip, "scale", 2.0)
+    assert digest(describe(one)) != before
+
+
+def test_a_plain_object_comes_back_if_it_is_the_same():
+    record = fp.train(a_run(make=Clip(0.1)), ticks=4, records=1)
+    made = Clip(0.1)
+    assert record.run(allow=[made]).optimiser.make is made
+    for other in (Clip(0.2), Clip):
+        with pytest.raises(ValueError, match="not what it was"):
+            record.run(allow=[other])
 
 
 def test_a_global_that_a_function_names_counts(monkeypatch):
@@ -189,6 +276,12 @@ def test_what_a_record_cannot_give_is_a_sentence(record, call, words):
         call(record)
 
 
+def test_an_object_of_the_plainest_kind_is_no_part_that_comes_back():
+    what = describe(Plain())
+    with pytest.raises(ValueError, match="Plain is no part of a run"):
+        Builder({}.get, {}, [Plain]).build(what)
+
+
 def test_own_classes_are_built_only_if_they_are_allowed():
     run = a_run()._replace(method=Mine(4, 3))
     record = fp.train(run, ticks=4, records=1)
@@ -221,6 +314,18 @@ def test_a_forged_run_is_refused_and_nothing_is_executed(record, damage, words):
     dataset.attrs = dataset.attrs | {"config": json.dumps(config)}
     with pytest.raises(ValueError, match=f"cannot be rebuilt \\(.*{words}"):
         fp.Record(dataset).run()
+
+
+def test_the_default_run_of_equilibrium_propagation_comes_back(tmp_path):
+    """Its optimiser has a rate for each layer: `LayerRates`, a plain dataclass."""
+    targets = np.eye(2, dtype=np.float32)[np.arange(len(ROWS)) % 2]
+    method = fp.EquilibriumPropagation((4, 3, 2))
+    optimiser = fp.Optimiser(0.1, LayerRates((1.0, 0.3), momentum=0.5))
+    run = fp.Run(method, *fp.cd(4), fp.Rows((ROWS, targets)), optimiser)
+    record = fp.train(run, ticks=16, records=1)
+    again = fp.Record.load(record.save(tmp_path / "r.nc")).run()
+    assert again.optimiser.make == optimiser.make
+    np.testing.assert_array_equal(fp.train(again, ticks=16).params["0.W"], record.params["0.W"])
 
 
 def test_large_data_are_named_by_their_digest_and_can_be_given(monkeypatch):

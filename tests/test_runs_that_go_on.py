@@ -9,6 +9,9 @@ import pytest
 import flexphase as fp
 from flexphase import plot
 from flexphase.core import init, tick
+from flexphase.describe import VERSIONED
+from flexphase.folder import RunFolder
+from flexphase.record import deciding_versions
 
 ROWS = fp.bars_and_stripes(2)
 
@@ -41,6 +44,62 @@ def test_parameters_of_a_record_go_on():
     params = type(like)(**first.params)
     again = fp.train(rbm(eta=0.0), ticks=3, seeds=2, params=params)
     np.testing.assert_array_equal(again.params["W"], first.params["W"])
+
+
+def test_given_parameters_are_part_of_what_a_run_is(tmp_path):
+    """Another start is another run; the same one goes on, however it was given."""
+    one, other = (fp.RBM(4, 3).init(jax.random.key(k))[0] for k in (1, 2))
+    options = {"ticks": 6, "seeds": 2, "records": 2}
+    runs = [fp.train(rbm(), params=params, **options) for params in (None, one, other)]
+    assert len({run.attrs["digest"] for run in runs}) == 3
+    assert "params" not in runs[0].config
+    kept = {"checkpoint": tmp_path / "c"}
+    fp.train(rbm(), params=one, **kept, **options)
+    for params in (other, None):
+        with pytest.raises(ValueError, match="another configuration: params"):
+            fp.train(rbm(), params=params, **kept, **options | {"ticks": 12})
+    both = jax.tree.map(lambda leaf: np.stack([leaf] * 2), one)
+    longer = fp.train(rbm(), params=both, **kept, **options | {"ticks": 12})
+    whole = fp.train(rbm(), params=one, **options | {"ticks": 12})
+    np.testing.assert_array_equal(longer.params["W"], whole.params["W"])
+
+
+def test_a_checkpoint_of_another_version_of_a_library_is_refused(tmp_path, monkeypatch):
+    """optax and equinox decide what a run is, too. An older checkpoint, which does not name them,
+    goes on.
+    """
+    assert set(VERSIONED) <= deciding_versions().keys()
+    options = {"ticks": 6, "records": 2, "checkpoint": tmp_path / "c"}
+    older = {k: v for k, v in deciding_versions().items() if k not in ("optax", "equinox")}
+    with monkeypatch.context() as patch:
+        patch.setattr("flexphase.log.deciding_versions", lambda: older)
+        fp.train(rbm(), **options)
+    fp.train(rbm(), **options | {"ticks": 12})
+    for name in ("optax", "equinox", "jax"):
+        changed = deciding_versions() | {name: "0.0"}
+        monkeypatch.setattr("flexphase.log.deciding_versions", lambda v=changed: v)
+        with pytest.raises(ValueError, match=f"another configuration: versions.{name} was"):
+            fp.train(rbm(), **options | {"ticks": 18})
+
+
+def test_a_folder_of_another_version_of_a_library_is_refused(tmp_path, monkeypatch):
+    """As for checkpoints."""
+    older = {k: v for k, v in deciding_versions().items() if k not in ("optax", "equinox")}
+    with monkeypatch.context() as patch:
+        patch.setattr("flexphase.folder.deciding_versions", lambda: older)
+        with RunFolder(tmp_path / "older", {"a": 1}):
+            pass
+    with RunFolder(tmp_path / "older", {"a": 1}, resume=True):
+        pass
+    with RunFolder(tmp_path / "run", {"a": 1}):
+        pass
+    newer = deciding_versions() | {"optax": "0.0"}
+    monkeypatch.setattr("flexphase.folder.deciding_versions", lambda: newer)
+    with (
+        pytest.raises(ValueError, match=r"another version: optax .* \(here 0.0\)"),
+        RunFolder(tmp_path / "run", {"a": 1}, resume=True),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(

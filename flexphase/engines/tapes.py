@@ -74,8 +74,9 @@ def steady(rule: Weighted) -> Array:
         weight, apply = jax.vmap(lambda n: rule.weigh(phase._replace(left=n)))(left)
         return (weight == weight[0]).all() & (apply == apply[0]).all()
 
-    signs, ticks = np.meshgrid(np.float32([1, -1, 0]), np.int32([7, 300, LONG]))
-    return jax.vmap(one)(signs.ravel(), ticks.ravel()).all()
+    signs, lengths = jnp.array([1.0, -1.0, 0.0]), jnp.array([7, 300, LONG], jnp.int32)
+    every = jax.vmap(jax.vmap(one, (0, None)), (None, 0))
+    return every(signs, lengths).all()
 
 
 def not_on_tape(estimator: Any) -> str | None:
