@@ -127,6 +127,12 @@ def optima(metrics: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in known.items() if value is not None}
 
 
+def finite_in(params: Any) -> np.ndarray:
+    """Are all parameters of a lane finite?"""
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(params)]
+    return np.all([np.isfinite(leaf).reshape(len(leaf), -1).all(1) for leaf in leaves], axis=0)
+
+
 @dataclass
 class Log:
     """The state of all lanes, and what was recorded of it so far."""
@@ -238,24 +244,29 @@ class Log:
         """A record: the metrics of this state and of its slow weights."""
         with self.timing("metric_seconds"):
             cheap = {n: m.along if isinstance(m, AtEnd) else m for n, m in self.metrics.items()}
-            values = {n: self.checked(n, measure(m, state.params)) for n, m in cheap.items()}
+            values = self.measured(cheap, state.params)
             if slow is not None:
-                none = np.full(len(self.lanes.keys), np.nan)
-                mean = slow.params(state.params) if slow.taken else None
-                values |= {
-                    f"averaged.{n}": none if mean is None else measure(m, mean)
-                    for n, m in cheap.items()
-                }
+                none = dict.fromkeys(cheap, np.full(len(self.lanes.keys), np.nan))
+                mean = self.measured(cheap, slow.params(state.params)) if slow.taken else none
+                values |= {f"averaged.{name}": value for name, value in mean.items()}
         values |= {clock: np.asarray(getattr(state, clock)) for clock in CLOCKS}
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state.params)]
-        finite = np.all([np.isfinite(p).reshape(len(p), -1).all(1) for p in leaves], axis=0)
-        fresh = (self.diverged_at < 0) & ~finite
+        fresh = (self.diverged_at < 0) & ~finite_in(state.params)
         diverged_at = np.where(fresh, values["ticks"], self.diverged_at)
         curves = {name: [*curve, values[name]] for name, curve in self.curves.items()}
         # At once: Ctrl-C may come at any time.
         self.state, self.slow, self.diverged_at, self.curves = state, slow, diverged_at, curves
         if self.checkpoint:
             checkpoints.keep(self)
+
+    def measured(self, metrics: Mapping[str, Any], params: Any) -> dict[str, np.ndarray]:
+        """The metrics in every lane; NaN where a parameter is not finite, whatever a metric makes
+        of it: a network that diverged must not look like one that guesses.
+        """
+        finite = finite_in(params)
+        values = {name: self.checked(name, measure(m, params)) for name, m in metrics.items()}
+        if finite.all():
+            return values
+        return {name: np.where(finite, value, np.nan) for name, value in values.items()}
 
     def checked(self, name: str, values: np.ndarray) -> np.ndarray:
         """One real number for each lane."""
@@ -272,11 +283,11 @@ class Log:
         state, slow = self.state, self.slow
         ends = {name: m.end for name, m in self.metrics.items() if isinstance(m, AtEnd)}
         with self.timing("metric_seconds"):
-            values = {n: self.checked(n, measure(m, state.params)) for n, m in ends.items()}
-            self.finals = {f"final.{n}": value for n, value in values.items()}
+            values = self.measured(ends, state.params)
+            self.finals = {f"final.{name}": value for name, value in values.items()}
             if slow is not None and slow.taken:
-                mean = slow.params(state.params)
-                self.finals |= {f"averaged.final.{n}": measure(m, mean) for n, m in ends.items()}
+                mean = self.measured(ends, slow.params(state.params))
+                self.finals |= {f"averaged.final.{name}": value for name, value in mean.items()}
 
     def identity(self) -> dict[str, Any]:
         """What two runs must have in common to be one: all but the length of training."""

@@ -110,6 +110,9 @@ float show(const float* image, int64_t pixels, int64_t classes, int64_t label, A
     return squares;
 }
 
+// h = relu(a), where a NaN stays one, as it does elsewhere.
+INLINE F relu(F a) { return a > F{} ? a : (a == a ? F{} : a); }
+
 // One layer of one lane: rows of (w, mu, nu), padded, the bias as one more row whose input is 1.
 struct Layer {
     int64_t inputs, units, wide, stride;
@@ -249,8 +252,7 @@ struct Layer {
         gather(in[t], rows, stride, wide, h);
         F squares{};
         for (int64_t j = 0; j < wide; j += N) {
-            F a = load(h + j);
-            a = a > F{} ? a : (a == a ? F{} : a);  // a NaN stays one, as it does elsewhere
+            const F a = relu(load(h + j));
             store(h + j, a);
             squares = fma(a, a, squares);
         }
@@ -452,8 +454,7 @@ INLINE void gather_labels(int64_t count, const int32_t* unit, const float* h, co
 float rectify(float* a, int64_t wide, float scale, const float* c) {
     F squares{};
     for (int64_t j = 0; j < wide; j += N) {
-        F h = fma(load(a + j), splat<N>(scale), load(c + j));
-        h = h > F{} ? h : F{};
+        const F h = relu(fma(load(a + j), splat<N>(scale), load(c + j)));
         store(a + j, h);
         squares = fma(h, h, squares);
     }

@@ -7,18 +7,22 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
-from flexphase import Optimiser, Run, train
+from flexphase import AtEnd, Optimiser, Run, grid, train
 from flexphase.classification import (
+    ForwardForwardError,
     FreeEnergyError,
     SampledError,
     class_samples,
+    jax_scores,
     label_activity,
     label_free_energies,
 )
 from flexphase.data import Rows, append_labels, binarise, digits
-from flexphase.methods import RBM
+from flexphase.kernels import MISSING, forward_forward_scores
+from flexphase.methods import RBM, ForwardForward
 from flexphase.methods.rbm import Params, free_energy
 from flexphase.plot import class_pictures
 from flexphase.rules import cd
@@ -136,6 +140,57 @@ def test_a_labelled_rbm_learns_real_digits():
     )
     exact, sampled = float(record.final("test_error")[0]), float(record.final("sampled_error")[0])
     assert exact < 0.3 and abs(sampled - exact) < 0.1
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_parameters_that_are_not_finite_have_no_error(bad):
+    """A diverged lane must not look like one that guesses; the other lane is as it is alone."""
+    data = append_labels(IMAGES, np.zeros(len(IMAGES), int), CLASSES)
+    method = RBM(PIXELS + CLASSES, HIDDEN)
+    metrics = {
+        "error": FreeEnergyError(IMAGES, np.zeros(len(IMAGES), int), CLASSES),
+        "sampled": AtEnd(
+            lambda params: params.W.sum() > 0,
+            SampledError(IMAGES, np.zeros(len(IMAGES), int), CLASSES, steps=3),
+        ),
+    }
+
+    def spoil(eta):
+        return optax.stateless(
+            lambda g, params: jax.tree.map(lambda p: jnp.where(eta > 0, bad, 0.0 * p), params)
+        )
+
+    def make(eta):
+        return Run(method, *cd(1), Rows(data), Optimiser(eta, spoil))
+
+    options = {"phases": 8, "records": 2, "metrics": metrics, "average": 0.5, "engine": "jax"}
+    record = train(grid(make, eta=[0.0, 1.0]), **options)
+    alone = train(make(0.0), **options)
+    assert record["diverged_at"].values.tolist() == [[-1], [4]]  # at the first record
+    for averaged in (False, True):
+        for name in metrics:
+            fine, diverged = record.final(name, averaged).values[:, 0]
+            assert np.isnan(diverged) and fine == alone.final(name, averaged).values[0]
+    assert np.isnan(record["error"].values[1, 0, 1:]).all()
+    assert np.isfinite(record["error"].values[1, 0, 0])  # before the first tick
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_label_scores_of_broken_layers_are_not_numbers(layer):
+    """The compiled kernel like JAX, which keeps a NaN through its rectifier."""
+    method = ForwardForward((20, 16, 12), 3)
+    params = jax.vmap(lambda key: method.init(key)[0])(jax.random.split(jax.random.key(0), 2))
+    c = np.array(params[layer].c)
+    c[1, 5] = np.nan
+    params = tuple(p._replace(c=c) if i == layer else p for i, p in enumerate(params))
+    images = np.random.default_rng(0).random((9, 20)).astype(np.float32)
+    fine, broken = ForwardForwardError(images, np.zeros(9, int), 3)(params)
+    assert np.isfinite(fine) and np.isnan(broken)
+    if not MISSING:
+        native = forward_forward_scores(params, images, 3)
+        np.testing.assert_array_equal(
+            np.isnan(native), np.isnan(jax_scores(params, jnp.asarray(images), 3))
+        )
 
 
 @pytest.mark.parametrize(
