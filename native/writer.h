@@ -120,11 +120,11 @@ struct Writer {
         if (levels) highest = whole(range * inverse);
     }
 
-    // The nearest whole number; beyond 2^22 all steps are whole.
+    // The nearest whole number, ties to even; from 2^23 on all numbers are whole. Zero is +0.
     static F whole(F x) {
-        const F magic = splat<N>(12582912.0f), near = (x + magic) - magic;
-        const F size = x < 0.0f ? -x : x;
-        return size < 4194304.0f ? near : x;
+        const F magic = splat<N>(0x1p23f), size = x < 0.0f ? -x : x;
+        const F near = (size + magic) - magic;
+        return size < magic ? (x < 0.0f ? 0.0f - near : near) : x;
     }
 
     // What is left of a change.

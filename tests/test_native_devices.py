@@ -205,6 +205,26 @@ def test_write_noise_is_normal(kind, regime):
         assert abs(np.corrcoef(pairs.T**power)[0, 1]) * len(pairs) ** 0.5 < 4
 
 
+@pytest.mark.parametrize(
+    "pulses", [2.5, 2.0**22 - 0.5, 2.0**22 + 0.5, 2.0**22 + 1.5, 2.0**23 - 0.5]
+)
+@pytest.mark.parametrize("kind", ["small", "wide", "machine"])
+def test_pulses_are_whole_up_to_the_last_half_of_a_float(kind, pulses, regime):
+    """One write of so many pulses, up or down: the nearest whole number, the even one of two (IEEE
+    754, as NumPy rounds). Below 2^23 floats have halves.
+    """
+    regime(kind)
+    pulse = 2.0**-10
+    make = fp.BoltzmannMachine if kind == "machine" else fp.RBM
+    optimiser = fp.OnDevice(fp.Optimiser(pulses * pulse / 2), fp.Device(pulse=pulse))
+    clamped = fp.Phases(fp.Bernoulli(0.5), fp.Fixed(1))
+    rows = fp.Rows(np.ones((1, 2)))
+    every = lanes(fp.Run(make(2, 2, scale=0.0), clamped, fp.always_on, rows, optimiser), 40, 0)
+    engine = boltzmann.BoltzmannEngine(1)
+    W = np.asarray(engine.advance(every, engine.start(every), 1, quiet).params.W) / pulse
+    assert set(np.unique(W)) == {-np.round(pulses), 0, np.round(pulses)}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("device", [*DEVICES])
 def test_learning_agrees_with_jax_in_distribution(device):
