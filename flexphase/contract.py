@@ -18,10 +18,13 @@ PARTS = {
     "process": ("init", "step"),
     "estimator": ("check", "init", "update"),
     "source": ("init", "__call__"),
-    "optimiser": (),  # see UPDATER
+    "optimiser": ("init", "update", "hold"),
 }
-VALUES = {"process": ("alternates", "b", "mean_length"), "source": ("stimuli",)}
-UPDATER = ("init", "update", "hold")
+VALUES = {
+    "process": ("alternates", "b", "mean_length"),  # with_length is for the planner alone
+    "source": ("stimuli",),
+    "optimiser": ("eta", "make"),
+}
 OBSERVER = ("init", "see", "result")
 
 
@@ -96,11 +99,6 @@ def complete(run: Run) -> None:
         raise ValueError(f"a run is needed, not {_named(run)}.")
     for part in PARTS:
         complete_part(part, getattr(run, part))
-    if not all(callable(getattr(run.optimiser, name, None)) for name in UPDATER):
-        raise ValueError(
-            f"the optimiser is {_named(run.optimiser)}; write Optimiser(eta), or "
-            "Optimiser(eta, optax.adam)."
-        )
 
 
 def complete_part(part: str, thing: Any) -> None:
@@ -111,6 +109,11 @@ def complete_part(part: str, thing: Any) -> None:
             f"the {part} is the class {thing.__name__} itself; make one: {thing.__name__}(...)."
         )
     if missing := [name for name in names if not callable(getattr(thing, name, None))]:
+        if part == "optimiser":
+            raise ValueError(
+                f"the optimiser is {_named(thing)}; write Optimiser(eta), or "
+                "Optimiser(eta, optax.adam)."
+            )
         raise ValueError(
             f"the {part} {_named(thing)} has no function {missing[0]!r}; a {part} needs "
             f"{', '.join(names)}."

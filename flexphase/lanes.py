@@ -28,10 +28,7 @@ def grid(make: Callable[..., PyTree], **values: Sequence[float]) -> Grid:
     `train`.
     """
     for name, axis in values.items():
-        if np.ndim(axis) != 1 or len(axis) == 0:
-            raise ValueError(
-                f"the axis {name!r} of the grid must be a list of at least one value, not {axis!r}."
-            )
+        check_axis(name, axis)
         if name in ("seed", "record", "ticks", "phases", "updates"):
             raise ValueError(
                 f"an axis of the grid cannot be called {name!r}, which every record has; choose "
@@ -39,6 +36,23 @@ def grid(make: Callable[..., PyTree], **values: Sequence[float]) -> Grid:
             )
     points = itertools.product(*values.values())
     return Grid([make(**dict(zip(values, point, strict=True))) for point in points], dict(values))
+
+
+def check_axis(name: str, axis: Any) -> None:
+    """Refuse what a record could not hold as the values of a dimension."""
+    try:
+        values = np.asarray(axis)
+    except ValueError:  # lists of different lengths
+        values = np.empty(0)
+    if values.ndim != 1 or not len(values):
+        raise ValueError(
+            f"the axis {name!r} of the grid must be a list of at least one value, not {axis!r}."
+        )
+    if values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"the axis {name!r} of the grid must hold numbers or booleans, not {axis!r}; number "
+            "the settings 0, 1, 2, ... and look them up in the function."
+        )
 
 
 class Lanes(NamedTuple):
@@ -91,13 +105,15 @@ def lanes(run: PyTree, seeds: int, seed: int) -> Lanes:
     points, dims = run if isinstance(run, Grid) else ([run], {})
     flat = [jax.tree.flatten(eqx.filter(p, eqx.is_array)) for p in points]
     static = [eqx.filter(p, eqx.is_array, inverse=True) for p in points]
-    if any(not eqx.tree_equal(other, static[0]) for other in static[1:]):
+    alike = all(eqx.tree_equal(other, static[0]) for other in static[1:])
+    if not alike or any(treedef != flat[0][1] for _, treedef in flat):
         raise ValueError(
             "the runs of a grid may differ in numbers only (b, tau, eta, ...); train different "
             "methods or sizes separately."
         )
     leaves, axes = [], []
     for same in zip(*(leaf for leaf, _ in flat), strict=True):
+        check_shapes(same)
         # One copy of the data. A number always gets its lane axis, shared or not: XLA rounds a
         # division by a broadcast number otherwise than a division by an array, and a lane's bits
         # must not depend on what is swept beside it.
@@ -112,6 +128,16 @@ def lanes(run: PyTree, seeds: int, seed: int) -> Lanes:
     keys = jnp.tile(jax.vmap(jax.random.key)(numbers), len(points))
     dims = {name: np.asarray(axis) for name, axis in dims.items()} | {"seed": numbers}
     return Lanes(merged, jax.tree.unflatten(treedef, axes), keys, dims)
+
+
+def check_shapes(leaves: Sequence[Array]) -> None:
+    """The lanes of one program have arrays of one shape."""
+    shapes = sorted({leaf.shape for leaf in leaves})
+    if len(shapes) > 1:
+        raise ValueError(
+            f"the runs of a grid hold arrays of the shapes {shapes[0]} and {shapes[1]}, and their "
+            "lanes must have the same; train runs with data of different sizes separately."
+        )
 
 
 def repeated(leaves: Sequence[Array], seeds: int) -> Array:

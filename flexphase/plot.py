@@ -16,6 +16,7 @@ from .checks import one_of
 from .files import replacing
 from .record import Record
 from .record_schema import CLOCKS
+from .record_view import kind_of, over_seeds, with_seeds
 
 Clock = Literal["ticks", "phases", "updates"]
 Band = Literal["sd", "sem", "quantiles"]
@@ -64,31 +65,18 @@ def shown(values: xr.DataArray, name: str) -> xr.DataArray:
 
 def pick_metric(record: Record, metric: str | None) -> str:
     """The metric of that name, or the first one."""
-    if not record.metrics:
-        raise ValueError("this record holds no metric; train with metrics={name: function}.")
-    if metric is not None and metric not in record.metrics:
-        raise ValueError(
-            f"this record holds no metric {metric!r}; choose from {', '.join(record.metrics)}."
-        )
-    return metric or record.metrics[0]
+    return record.metric_name(metric)
 
 
 def settings(record: Record) -> Iterable[tuple[dict[str, float], xr.Dataset]]:
     """The record cut along its swept dimensions: (setting, what was recorded under it over seed and
     record).
     """
-    swept = [str(d) for d in record[pick_metric(record, None)].dims if d not in ("seed", "record")]
+    dataset = with_seeds(record.dataset)
+    swept = [str(d) for d in dataset[record.metric_name()].dims if d not in ("seed", "record")]
     for point in itertools.product(*(record[d].values for d in swept)):
         setting = dict(zip(swept, point, strict=True))
-        yield setting, record.dataset.sel(setting)
-
-
-def over_seeds(values: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation over the seeds that did not diverge; one seed has no spread."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # all seeds diverged: NaN is the answer
-        finite = values.where(np.isfinite(values))
-        return finite.mean("seed").values, finite.std("seed", ddof=1).values
+        yield setting, dataset.sel(setting)
 
 
 def with_band(values: xr.DataArray, band: Band) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -129,13 +117,12 @@ def label_of(record: Record) -> str:
     """What a legend calls a record: the label that `flexphase train` gave it, or the kind of its
     method.
     """
-    method = record.config.get("run", {}).get("method", {})
-    return record.attrs.get("label") or method.get("kind", "")
+    return record.attrs.get("label") or kind_of(record)
 
 
 def common_metric(records: Iterable[Record], metric: str | None) -> str:
     """The metric that is drawn of all records; a ValueError if they do not share it."""
-    chosen = sorted({pick_metric(record, metric) for record in records})
+    chosen = sorted({record.metric_name(metric) for record in records})
     if len(chosen) > 1:
         raise ValueError(
             f"these records measure different things ({', '.join(chosen)}), which share no axis; "
@@ -224,8 +211,8 @@ def against(
     """The final value of a metric against a swept dimension (b, eta, tau, ...), with the standard
     deviation over seeds.
     """
-    metric = pick_metric(record, metric)
-    final = shown(record.final(metric), metric)
+    metric = record.metric_name(metric)
+    final = shown(with_seeds(record.final(metric)), metric)
     if set(final.dims) - {"seed"} != {dim}:
         raise ValueError(
             f"the record sweeps {', '.join(map(str, final.dims))}, not {dim!r} alone; select the "
@@ -244,7 +231,7 @@ def against(
 
 def seeds_in(records: Iterable[Record], band: Band = "sd") -> str:
     """What the curves and their bands are."""
-    numbers = sorted({record.dataset.sizes["seed"] for record in records})
+    numbers = sorted({record.dataset.sizes.get("seed", 1) for record in records})
     if numbers == [1]:
         return "one seed"
     return f"{BANDS[band]} over {' or '.join(map(str, numbers))} seeds"

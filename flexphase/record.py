@@ -55,6 +55,16 @@ class Record:
     def metrics(self) -> list[str]:
         return json.loads(self.attrs["metrics"])
 
+    def metric_name(self, metric: str | None = None) -> str:
+        """The metric of that name, which must be there; the first one if None."""
+        if not self.metrics:
+            raise ValueError("this record holds no metric; train with metrics={name: function}.")
+        if metric is not None and metric not in self.metrics:
+            raise ValueError(
+                f"this record holds no metric {metric!r}; choose from {', '.join(self.metrics)}."
+            )
+        return metric or self.metrics[0]
+
     @property
     def params(self) -> dict[str, np.ndarray]:
         """The final parameters by name, lane dimensions first."""
@@ -89,7 +99,7 @@ class Record:
 
         Returns: the exact value if there is one (`AtEnd`), else the last point of the curve.
         """
-        name = metric or self.metrics[0]
+        name = self.metric_name(metric)
         if averaged:
             self._need_average()
         prefix = "averaged." if averaged else ""
@@ -104,11 +114,11 @@ class Record:
 
     def untrained(self, metric: str | None = None) -> float:
         """The metric at the start of training, mean over the lanes."""
-        return float(self[metric or self.metrics[0]].isel(record=0).mean())
+        return float(self[self.metric_name(metric)].isel(record=0).mean())
 
     def optimum(self, metric: str | None = None) -> float | None:
         """What a perfect learner would score, or None where the metric does not say."""
-        return self[metric or self.metrics[0]].attrs.get("optimum")
+        return self[self.metric_name(metric)].attrs.get("optimum")
 
     def summary(self) -> list[dict[str, Any]]:
         """The final numbers: a row for each metric, and for that of the slow weights where there

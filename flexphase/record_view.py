@@ -1,5 +1,6 @@
 """What a record shows of itself: a few lines of text, and a page with a curve in a notebook."""
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,10 +32,28 @@ def row_of(record: "Record", name: str, averaged: bool) -> dict[str, Any]:
     }
 
 
+def kind_of(record: "Record") -> str:
+    """RBM: the class of the method; nothing if the record does not say."""
+    method = record.config.get("run", {}).get("method", {})
+    return str(method.get("class", "")).rpartition(".")[2]
+
+
+def with_seeds(values: Any) -> Any:
+    """An array or a dataset with its dimension `seed`, also where one seed was chosen."""
+    return values if "seed" in values.dims else values.expand_dims("seed")
+
+
+def over_seeds(values: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation over the seeds that did not diverge; one seed has no spread."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # all seeds diverged: NaN is the answer
+        finite = values.where(np.isfinite(values))
+        return finite.mean("seed").values, finite.std("seed", ddof=1).values
+
+
 def title(record: "Record") -> str:
     """Record of RBM: 8 seeds, 800,000 ticks, 0.9 s on the native engine"""
-    method = record.config["run"].get("method", {})
-    kind = str(method.get("class", "a run")).rpartition(".")[2]
+    kind = kind_of(record) or "a run"
     sizes = record["diverged_at"].sizes.items()
     lanes = " x ".join(f"{n} {name}{'s' if n > 1 else ''}" for name, n in sizes) or "one lane"
     ticks = int(record["ticks"].isel(record=-1).max())
@@ -75,7 +94,7 @@ def curve(record: "Record") -> str:
     name = record.metrics[0]
     averaged = f"averaged.{name}"
     values = record.dataset[[n for n in (name, averaged, "phases") if n in record.dataset]]
-    values = values if "seed" in values.dims else values.expand_dims("seed")
+    values = with_seeds(values)
     swept = [d for d in values[name].dims if d not in ("seed", "record")]
     stacked = values.stack(setting=swept) if swept else values.expand_dims("setting")
     lines = []
@@ -90,5 +109,6 @@ def curve(record: "Record") -> str:
 
 def line(values: Any, name: str, label: str) -> shown.Line:
     """A metric over seeds against phases."""
-    mean, sd = values[name].mean("seed").values, values[name].std("seed").values
+    mean, sd = over_seeds(values[name])
+    sd = np.nan_to_num(sd)  # one seed has no band
     return shown.Line(values["phases"].mean("seed").values, mean, mean - sd, mean + sd, label)

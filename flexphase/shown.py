@@ -4,6 +4,7 @@ Nothing here knows runs, records or plans; they call it in `__repr__` and `_repr
 """
 
 import html
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,8 +13,9 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-#: Okabe and Ito's colours, as in `plot.PALETTE`; one for each line of a small curve.
+#: Okabe and Ito's colours, as in `plot.PALETTE`; lines beyond the last one are dashed.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES = ("", "6 3", "2 3", "8 3 2 3")
 WIDTH, HEIGHT, LEFT, BELOW = 420, 180, 56, 34  # of a small curve, in pixels
 
 
@@ -107,16 +109,20 @@ def curve(lines: Sequence[Line], x: str, y: str, marks: Mapping[str, float] | No
         parts.append(words(LEFT + 4, up(value) - 3, "start", f"{name} {value:.4g}"))
     ends = np.concatenate([line.middle[np.isfinite(line.middle)][-1:] for line in lines])
     ends_high = len(ends) and ends.mean() > (bottom + top) / 2
-    names_at = floor - 14 * len(lines[: len(COLOURS)]) if ends_high else 16  # off the curves
-    for i, (line, colour) in enumerate(zip(lines, COLOURS, strict=False)):
+    named = min(len(lines), (floor - 16) // 14)  # there is room for no more; all have a title
+    names_at = floor - 14 * named if ends_high else 16  # off the curves
+    looks = itertools.cycle(itertools.product(DASHES, COLOURS))
+    for i, (line, (dash, colour)) in enumerate(zip(lines, looks, strict=False)):
         fine = np.isfinite(line.middle) & np.isfinite(line.low) & np.isfinite(line.high)
         xs, middle, low, high = (np.asarray(part)[fine] for part in line[:4])
         round_trip = np.concatenate([xs, xs[::-1]]), np.concatenate([high, low[::-1]])
         parts.append(f'<polygon points="{points(*round_trip)}" fill="{colour}" opacity="0.25"/>')
         stroke = f'fill="none" stroke="{colour}" stroke-width="2"'
+        stroke += f' stroke-dasharray="{dash}"' if dash else ""
         title = f"<title>{html.escape(line.name)}</title>"
         parts.append(f'<polyline points="{points(xs, middle)}" {stroke}>{title}</polyline>')
-        parts.append(words(WIDTH - 10, names_at + 14 * i, "end", line.name, colour))
+        if i < named:
+            parts.append(words(WIDTH - 10, names_at + 14 * i, "end", line.name, colour))
     label = html.escape(f"{y} against {x}", quote=True)
     size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
     narrow = 'style="max-width:100%;height:auto"'  # on a phone

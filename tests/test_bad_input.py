@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from on_jax import train
 
-from flexphase import estimators
+from flexphase import Device, OnDevice, estimators
 from flexphase.core import Optimiser, Run
 from flexphase.data import LabelContrast, Rows, append_labels, overlay
 from flexphase.lanes import grid
@@ -29,6 +29,12 @@ def a_run(method=None, rule=None, source=None, eta=0.1):
 
 def with_rule(rule):
     return a_run(rule=rule)
+
+
+def limited(noise):
+    """A run on a device with or without noise."""
+    optimiser = OnDevice(Optimiser(0.1), Device(range=1.0, noise=noise))
+    return a_run()._replace(optimiser=optimiser)
 
 
 class Silent(OverLanes):
@@ -164,6 +170,23 @@ REFUSED = {
     "an axis that is a number": (
         lambda: grid(lambda b: a_run(), b=0.5),
         "list of at least one value",
+    ),
+    "a ragged axis": (
+        lambda: grid(lambda b: a_run(), b=[[1], [1, 2]]),
+        "list of at least one value",
+    ),
+    "an axis of words": (
+        lambda: grid(lambda name: a_run(), name=["low", "high"]),
+        "axis 'name' of the grid must hold numbers or booleans.*0, 1, 2",
+    ),
+    "an axis of nothing": (lambda: grid(lambda b: a_run(), b=[None, 0.5]), "numbers or booleans"),
+    "rows of different shape in a grid": (
+        lambda: train(grid(lambda n: a_run(source=Rows(BITS[: int(n)])), n=[2, 3]), ticks=4),
+        r"arrays of the shapes \(2, 4\) and \(3, 4\)",
+    ),
+    "a number that only one run of a grid has": (
+        lambda: train(grid(lambda n: limited(None if n else 0.1), n=[0, 1]), ticks=4),
+        "differ in numbers only",
     ),
     "an axis called seed": (
         lambda: grid(lambda seed: a_run(), seed=[1]),

@@ -143,6 +143,24 @@ BAD = {
 }
 
 
+class Halved(eqx.Module):
+    """An updater with all functions, and some of its values."""
+
+    eta: float = 0.1
+
+    def init(self, key, params):
+        return ()
+
+    def update(self, step, opt, params):
+        return params, opt
+
+    def hold(self, opt, params):
+        return params, opt
+
+
+BAD["an optimiser without make"] = (GOOD._replace(optimiser=Halved()), r"no 'make'.*eta, make")
+
+
 def test_what_is_right_passes():
     check(GOOD)
     check(fp.grid(lambda b: GOOD._replace(process=fp.isd(b)[0]), b=[0.2, 0.3]))

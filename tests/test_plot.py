@@ -9,6 +9,8 @@ import pytest
 import xarray as xr
 
 from flexphase import plot
+from flexphase.describe import describe
+from flexphase.methods import BoltzmannMachine
 from flexphase.record import Record
 
 
@@ -102,9 +104,28 @@ def test_records_that_measure_different_things_share_no_axis():
 def test_a_legend_names_the_label_or_the_method_of_several_records():
     one, two = made_up(), made_up()
     one.attrs["label"] = "RBM, CD-2"
-    two.attrs["config"] = json.dumps({"run": {"method": {"kind": "BoltzmannMachine"}}})
+    machine = describe(BoltzmannMachine(4, 2))
+    two.attrs["config"] = json.dumps({"run": {"method": machine}})
     texts = plot.curves([one, two]).get_legend().get_texts()
     assert [text.get_text() for text in texts] == ["RBM, CD-2", "BoltzmannMachine"]
+
+
+def test_a_part_of_a_record_can_be_drawn():
+    """One seed of a record, one setting, or both: the numbers are the record's own."""
+    record = made_up(b=[0.25, 0.5])
+    values = record["nll"].values
+    ax = plot.curves(record.sel(seed=2))
+    for line, expected in zip(ax.lines, values[:, 2], strict=True):
+        assert np.array_equal(line.get_ydata(), expected)
+    assert ax.get_legend().get_title().get_text() == "one seed"
+    (line,) = plot.curves(record.sel(b=0.5, seed=2), band="quantiles").lines
+    assert np.array_equal(line.get_ydata(), values[1, 2])
+    (line,) = plot.curves(record.sel(b=0.5)).lines
+    assert np.allclose(line.get_ydata(), values[1].mean(0))
+    (bars,) = plot.against(record.sel(seed=2), "b").containers
+    assert np.array_equal(bars.lines[0].get_ydata(), values[:, 2, -1])
+    ax = plot.curves({"all": record.sel(b=0.5), "one": record.sel(b=0.5, seed=1)})
+    assert ax.get_legend().get_title().get_text() == "mean and sd over 1 or 3 seeds"
 
 
 def test_several_records_and_settings_share_the_axes_given():

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 
 import numpy as np
 import optax
@@ -9,6 +10,7 @@ import pytest
 import xarray as xr
 from on_jax import train
 
+from flexphase import record_view, shown
 from flexphase.cli.plot import finals
 from flexphase.core import Optimiser, Run
 from flexphase.data import Rows, bars_and_stripes
@@ -91,6 +93,64 @@ def test_saved_and_loaded(record, tmp_path):
     xr.testing.assert_identical(back.dataset, record.dataset)
     assert back.config == record.config and back.metrics == ["nll"]
     assert [p.name for p in tmp_path.iterdir()] == ["record.nc"]
+
+
+@pytest.mark.parametrize("ask", [Record.final, Record.untrained, Record.optimum])
+def test_a_metric_that_is_not_there_is_a_sentence(record, ask):
+    with pytest.raises(ValueError, match=r"no metric 'nnl'; choose from nll"):
+        ask(record, "nnl")
+    with pytest.raises(ValueError, match=r"no metric; train with metrics="):
+        ask(train(a_run(0.5), ticks=4))
+
+
+def polylines(html):
+    """The curves of a small figure: their titles, colours and heights."""
+    found = re.findall(
+        r'<polyline points="([^"]*)"[^>]*stroke="([^"]*)".*?<title>(.*?)</title>', html
+    )
+    return {
+        title: (colour, np.array([p.split(",") for p in points.split()], float)[:, 1])
+        for points, colour, title in found
+    }
+
+
+def band(html):
+    """The height of the band of the only curve, in the units of the axis."""
+    (points,) = re.findall(r'<polygon points="([^"]*)"', html)
+    ys = np.array([p.split(",") for p in points.split()], float)[:, 1]
+    return ys[::-1][: len(ys) // 2] - ys[: len(ys) // 2]
+
+
+def test_the_curve_in_a_notebook_has_the_band_of_plot_and_of_the_summary():
+    """Seeds that diverged are left out, and n - 1 is the divisor: NumPy's own sd of the others. The
+    least and the largest number of the figure give the units of its axis.
+    """
+    record = train(a_run(0.5), ticks=40, seeds=5, records=4, metrics={"nll": NLL(ROWS)})
+    record["nll"].values[1, -1] = np.inf
+    values = np.delete(record["nll"].values, 1, axis=0)
+    mean, sd = values.mean(0), values.std(0, ddof=1)
+    before = record["nll"].values[:, :-1]
+    mean[:-1], sd[:-1] = before.mean(0), before.std(0, ddof=1)
+    optimum = record.optimum()
+    top, bottom = (mean + sd).max(), min((mean - sd).min(), optimum)
+    height = shown.HEIGHT - shown.BELOW - 8
+    drawn = band(record_view.curve(record)) * (top - bottom) / height
+    np.testing.assert_allclose(drawn, 2 * sd, atol=0.11 * (top - bottom) / height)
+
+
+def test_the_curve_of_one_seed_is_drawn():
+    record = train(a_run(0.5), ticks=40, records=4, metrics={"nll": NLL(ROWS)})
+    assert len(polylines(record_view.curve(record))[""][1]) == 5
+
+
+def test_a_notebook_shows_every_setting():
+    """Nine settings, more than there are colours: each has a line of its own look."""
+    b = np.linspace(0.1, 0.9, 9).round(1).tolist()
+    record = train(grid(a_run, b=b), ticks=4, records=1, metrics={"nll": NLL(ROWS)})
+    html = record_view.curve(record)
+    assert list(polylines(html)) == [f"b = {value:g}" for value in b]
+    looks = re.findall(r'<polyline points="[^"]*" ([^>]*)>', html)
+    assert len({*looks}) == 9
 
 
 def test_tidy_table(record):
