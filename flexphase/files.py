@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     import numpy as np
     import xarray as xr
 
+READ = os.O_RDONLY  # and what the system has of these
+for _flag in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+    READ |= getattr(os, _flag, 0)
 MOST = 2**33  # bytes of a file, and of what is unpacked from it
 MEMBERS = 10_000  # arrays in an archive
 SEAL = b"\nflexphase sha256 "
@@ -59,7 +62,7 @@ def content(path: str | Path, most: int | None = None) -> bytes:
 
     A FIFO would wait for a writer for ever, a device might never end.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, READ)
     try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):

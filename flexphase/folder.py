@@ -4,7 +4,7 @@
 consists of, and the versions that decide its bits.
 """
 
-import fcntl
+import contextlib
 import json
 import os
 import socket
@@ -14,6 +14,10 @@ from typing import Any, TextIO
 from .describe import difference, digest
 from .files import content, plain_json, understood, write
 from .record import deciding_versions, named_in
+
+fcntl: Any = None  # Windows has none
+with contextlib.suppress(ImportError):
+    import fcntl
 
 PLAN = "run.json"
 
@@ -113,13 +117,13 @@ class RunFolder:
 class Lock:
     """One process at a time in a folder.
 
-    `flock` on a file, which ends with the process, however it ends. A network file system without
-    it gets a file that only one process can make (O_EXCL), with the name of its host and its
-    number; one that a process of this host left when it was killed is taken over, one of another
-    host is refused with a sentence that says which file to remove.
+    `flock` on a file, which ends with the process, however it ends. Windows, and a network file
+    system without it, get a file that only one process can make (O_EXCL), with the name of its host
+    and its number; one that a process of this host left when it was killed is taken over, one of
+    another host is refused with a sentence that says which file to remove.
     """
 
-    FILE, OWNER = ".lock", ".owner"
+    FILE, OWNER, TAKEOVER = ".lock", ".owner", ".owner.part"
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -129,6 +133,8 @@ class Lock:
     def take(self) -> None:
         """Take the lock, or raise ValueError."""
         self._file = open(self.folder / self.FILE, "a")  # noqa: SIM115 - held until the run ends
+        if fcntl is None:
+            return self._claim(self.folder / self.OWNER)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -148,8 +154,8 @@ class Lock:
 
     def _claim(self, owner: Path) -> None:
         me = f"{socket.gethostname()} {os.getpid()}"
-        if owner.exists() and gone(owner):
-            owner.unlink(missing_ok=True)
+        if owner.exists():
+            self._remove_if_gone(owner)
         try:
             made = os.open(owner, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         except FileExistsError:
@@ -161,6 +167,19 @@ class Lock:
             file.write(me)
         self._owner = owner
 
+    def _remove_if_gone(self, owner: Path) -> None:
+        """Only who has made the second name of the file may remove it, so that what was looked at
+        is what is removed, and never the file of a process that was faster.
+        """
+        second = self.folder / self.TAKEOVER
+        try:
+            os.link(owner, second)
+        except OSError:  # another process is at it, the owner has ended, or there are no links here
+            return
+        if gone(second):
+            owner.unlink(missing_ok=True)
+        second.unlink(missing_ok=True)
+
 
 def words(owner: Path) -> str:
     """HOST NUMBER of the process that holds a lock."""
@@ -171,7 +190,9 @@ def words(owner: Path) -> str:
 
 
 def gone(owner: Path) -> bool:
-    """Was it made by a process of this host that has ended?"""
+    """Was it made by a process of this host that has ended? On Windows nobody can say."""
+    if fcntl is None:
+        return False  # there, signal 0 is Ctrl-C
     host, _, number = words(owner).partition(" ")
     if host != socket.gethostname() or not number.isdecimal():
         return False

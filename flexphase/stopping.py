@@ -11,12 +11,15 @@ import contextlib
 import os
 import select
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Windows has SIGBREAK (its window is closed) in the place of SIGHUP.
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
 PATIENCE = 10.0  # seconds in which a safe point must come; the checkpoint has the rest
 
 
@@ -29,18 +32,18 @@ class Stopping:
 
     def watch(self) -> None:
         """From now on signals end the process, from a thread of their own."""
-        read, write = os.pipe()
-        os.set_blocking(write, False)
-        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        read, self.write = socket.socketpair()  # Windows can wait for sockets only
+        self.write.setblocking(False)
+        signal.set_wakeup_fd(self.write.fileno(), warn_on_full_buffer=False)
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, background jobs of a shell
                 signal.signal(number, _nothing)
         self.watching = True
         threading.Thread(target=self._listen, args=(read,), daemon=True).start()
 
-    def _listen(self, read: int) -> None:
+    def _listen(self, read: socket.socket) -> None:
         while True:
-            if os.read(read, 1)[0] not in SIGNALS:
+            if read.recv(1)[0] not in SIGNALS:
                 continue
             self.asked.set()
             deadline = time.monotonic() + PATIENCE

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flexphase import Record
+from flexphase import Record, folder
 from flexphase.cli import main
 from flexphase.folder import Lock, RunFolder
 
@@ -154,6 +154,80 @@ def test_a_file_system_without_flock(tmp_path, monkeypatch):
     owner.write_text("another-host 1")
     with pytest.raises(ValueError, match=r"another-host 1.*remove"):
         RunFolder(tmp_path / "run", {"a": 1}, resume=True).__enter__()
+
+
+@pytest.mark.parametrize("moment", ["gone", "link"])
+def test_of_two_processes_that_find_a_dead_owner_one_goes_on(moment, tmp_path, monkeypatch):
+    """The other one comes in the midst of the first: while it looks, and just before it acts."""
+    monkeypatch.setattr(fcntl, "flock", without_flock)
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    (tmp_path / Lock.OWNER).write_text(f"{os.uname().nodename} {dead.pid}")
+    locks, taken = [Lock(tmp_path), Lock(tmp_path)], []
+
+    def take(lock):
+        try:
+            lock.take()
+            taken.append(lock)
+        except ValueError:
+            lock.release()
+
+    where = folder if moment == "gone" else os
+    real = getattr(where, moment)
+
+    def interrupted(*args):
+        monkeypatch.setattr(where, moment, real)
+        found = real(*args) if moment == "gone" else None
+        take(locks[1])
+        return found if moment == "gone" else real(*args)
+
+    monkeypatch.setattr(where, moment, interrupted)
+    take(locks[0])
+    assert len(taken) == 1
+    taken[0].release()
+    take(Lock(tmp_path))
+    assert len(taken) == 2
+    taken[1].release()
+    assert [path.name for path in tmp_path.iterdir()] == [Lock.FILE]
+
+
+WINDOWS = """
+import os, select, signal, sys
+for name in ("fcntl", "resource", "termios", "pwd", "grp"):
+    sys.modules[name] = None  # importing it is an ImportError
+del signal.SIGHUP, os.O_NONBLOCK, os.O_CLOEXEC, os.set_blocking
+sockets_only = select.select
+
+def select_sockets(*args):
+    assert not any(isinstance(one, int) for some in args[:3] for one in some)
+    return sockets_only(*args)
+
+def kill(*_):
+    raise AssertionError("a signal of 0 is Ctrl-C there")
+
+select.select, os.kill = select_sockets, kill
+from flexphase.__main__ import main
+main()
+"""
+
+
+def as_on_windows(*words):
+    """A command in a Python without what only Unix has."""
+    command = [sys.executable, "-c", WINDOWS, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_without_what_only_unix_has(tmp_path):
+    """It trains and goes on; a folder that another process holds, or held, is refused."""
+    out = ["--out", tmp_path / "run", "--resume"]
+    for _ in range(2):
+        done = as_on_windows(*SMALL, *out)
+        assert done.returncode == 0, done.stderr
+    owner = tmp_path / "run" / Lock.OWNER
+    assert not owner.exists()
+    owner.write_text(f"{os.uname().nodename} {os.getpid()}")
+    held = as_on_windows(*SMALL, *out)
+    assert held.returncode == 2 and f"remove {owner}" in held.stderr
 
 
 # Figures, the environment, streams
