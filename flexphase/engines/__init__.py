@@ -1,8 +1,9 @@
 """Engines advance all lanes: `tick` itself in JAX, and compiled ones for some methods."""
 
 import logging
-from typing import Any, Protocol
+from typing import Protocol
 
+from ..contract import runs_of
 from ..core import Engine, Run
 from ..kernels import MISSING
 from ..lanes import Grid
@@ -61,14 +62,10 @@ def choose(
         return JaxEngine()
     reasons = []
     for engine in compiled(threads):
-        refusals = [reason for r in _runs(run) if (reason := engine.refuses(r))]
+        refusals = [reason for r in runs_of(run) if (reason := engine.refuses(r))]
         if not refusals:
             return engine
         reasons.append(refusals[0])
     if name == "native":
         raise ValueError(" ".join(reasons) + " Use engine='jax' or 'auto'.")
     return JaxEngine()
-
-
-def _runs(run: Any) -> list[Run]:
-    return list(run.runs) if isinstance(run, Grid) else [run]

@@ -23,32 +23,15 @@ from .boltzmann_state import (
     joined,
     params_in,
     seeds,
-    settled,
     to_arrays,
     to_state,
     write_seeds,
 )
 from .jax import start
 from .pieces import pieces_of, watched
-from .tapes import check_signs, not_on_tape, remembers, tape_of
+from .tapes import check_signs, not_on_tape, remembers, settled, slots, tape_of, unheld
 
 WIDE = 768  # weights of an RBM; beyond that, vectors run along the units instead of the lanes
-SLOTS = 4096  # phases per lane in a block of tape, at most
-
-
-def slots(ticks: int, mean_length: Any) -> int:
-    """Phases to draw ahead: enough, as a rule, for these ticks; in steps of an eighth of an octave,
-    so that few sizes are compiled.
-    """
-    need = ticks / float(np.min(np.asarray(mean_length))) + 2
-    need = min(max(need + 4 * need**0.5, 64), SLOTS)
-    step = 2 ** max(int(np.log2(need)) - 3, 0)
-    return int(-(-need // step) * step) + 1
-
-
-def rows_of(source: Any) -> Any:
-    """What is held, where the source has a clock of its own."""
-    return source.source if type(source) is Held else source
 
 
 class BoltzmannEngine:
@@ -69,7 +52,7 @@ class BoltzmannEngine:
                 "the native Boltzmann engine knows RBM and BoltzmannMachine, not "
                 f"{type(run.method).__name__}."
             )
-        source = rows_of(run.source)
+        source = unheld(run.source)
         if type(source) is not Rows:
             return (
                 "the native Boltzmann engine takes its stimuli from Rows, held or not, not from "
@@ -94,7 +77,7 @@ class BoltzmannEngine:
 
     def constant(self, lanes: Lanes) -> dict[str, np.ndarray]:
         """Arrays that the kernels only read; the bits of the data are kept between calls."""
-        source, method = rows_of(lanes.run.source), lanes.run.method
+        source, method = unheld(lanes.run.source), lanes.run.method
         if self._data[0] is not source.data:
             self._data = (source.data, bits(source.data))
         eta = owned(np.broadcast_to(np.asarray(lanes.run.optimiser.eta), (len(lanes.keys),)))
@@ -118,7 +101,7 @@ class BoltzmannEngine:
         (ticks, lanes, visible + hidden), and `written` (ticks, lanes, 3, parameters) of the writes
         to devices.
         """
-        method, data = lanes.run.method, np.asarray(rows_of(lanes.run.source).data)
+        method, data = lanes.run.method, np.asarray(unheld(lanes.run.source).data)
         held = type(lanes.run.source) is Held
         ahead = min(ticks, watched(len(lanes.keys))) if held else ticks
         block = slots(ahead, lanes.run.process.mean_length)

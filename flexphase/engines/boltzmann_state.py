@@ -11,7 +11,6 @@ import numpy as np
 from ..core import State
 from ..kernels import owned
 from ..methods.binary import Units
-from .tapes import Tape
 
 #: Of the leaves of rbm.Params and of boltzmann.Couplings, whose one bias is called a here.
 NAMES = ("W", "a", "c")
@@ -109,21 +108,6 @@ def to_arrays(state: State) -> dict[str, np.ndarray]:
             "gathered": owned(noise.gathered),
         }
     return arrays
-
-
-def settled(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray, ticks: int) -> State:
-    """Where the lanes are in their phases after so many ticks."""
-    lane = np.arange(len(slot))
-    phase, process = jax.tree.map(
-        lambda part: np.asarray(part)[lane, slot], (tape.phase, tape.process)
-    )
-    phases = np.asarray(tape.start) + slot - (left > 0)
-    return state._replace(
-        phase=phase._replace(left=left.copy()),
-        process=process,
-        phases=phases.astype(np.int32),
-        ticks=state.ticks + ticks,
-    )
 
 
 def params_in(arrays: Mapping[str, Any], like: Any, prefix: str = "") -> Any:

@@ -22,13 +22,13 @@ from ..core import (
     phase_keys,
     stimulus_key,
 )
-from ..data.held import Held, tick_keys
+from ..data.held import tick_keys
 from ..data.sources import LabelContrast
 from ..kernels import _native, owned, threads
 from ..lanes import Lanes
 from ..methods import forward_forward as method
 from .jax import start
-from .tapes import check_signs, not_on_tape, remembers, said
+from .tapes import check_signs, not_on_tape, remembers, said, unheld
 
 BLOCK = 2048  # ticks between two looks at the keyboard
 
@@ -45,7 +45,7 @@ class ForwardForwardEngine:
         """Why this engine cannot train the run; None if it can."""
         if type(run.method) is not method.ForwardForward:
             return f"the native Forward-Forward engine does not know {type(run.method).__name__}."
-        source = images_of(run.source)
+        source = unheld(run.source)
         if type(source) is not LabelContrast:
             return (
                 "the native Forward-Forward engine takes its stimuli from LabelContrast, held or "
@@ -79,11 +79,6 @@ class ForwardForwardEngine:
         visits: Visits = NONE,
     ) -> State:
         return advance(lanes, state, ticks, report, self.threads, visits=visits)
-
-
-def images_of(source: Any) -> Any:
-    """What is held, where the source has a clock of its own."""
-    return source.source if type(source) is Held else source
 
 
 def next_row(source: Any, s: State, key: Any, phase: Phase, n: Any, row: Any) -> tuple[Any, Any]:
@@ -131,7 +126,7 @@ def next_passes(lanes: Lanes, state: State) -> Passes:
 def moved(lanes: Lanes, state: State, last: Passes, ticks: int) -> State:
     """Phases, stimulus and clocks after `ticks` passes, of which `last` was the last."""
     x = lanes.vmap(
-        lambda run, row, label: images_of(run.source).show(row, label), last.row, last.label
+        lambda run, row, label: unheld(run.source).show(row, label), last.row, last.label
     )
     return state._replace(
         x=x,
@@ -164,7 +159,7 @@ def advance(
 ) -> State:
     """Advance all lanes, block by block."""
     run, adam = lanes.run, lanes.run.optimiser.make is optax.adam
-    images = np.asarray(images_of(run.source).images)
+    images = np.asarray(unheld(run.source).images)
     arrays = to_arrays(state, adam) | {"images": images if images.ndim == 3 else images[None]}
     for name, value in {"eta": run.optimiser.eta, "theta": run.method.threshold}.items():
         arrays[name] = owned(np.broadcast_to(np.asarray(value), state.phases.shape))

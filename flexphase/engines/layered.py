@@ -37,8 +37,6 @@ from ..methods.contrastive_hebbian import ContrastiveHebbian
 from ..methods.equilibrium_propagation import EquilibriumPropagation, hard_sigmoid
 from ..optimisers import LayerRates
 from ..replicas import Batches, Replicas
-from .boltzmann import slots
-from .boltzmann_state import settled
 from .jax import start
 from .layered_state import (
     Arrays,
@@ -53,7 +51,7 @@ from .layered_state import (
     traces,
     with_traces,
 )
-from .tapes import Tape, keys, not_on_tape, tape_of
+from .tapes import Tape, keys, not_on_tape, settled, slots, tape_of, unheld
 
 INFINITY = float("inf")
 #: How the kernels know an activation: a curve, and clip(offset + slope x, low, high) for curve 0.
@@ -135,13 +133,8 @@ def feedback_of(method: Any) -> Any:
 
 def rows_of(source: Any) -> Any:
     """The rows from which a source draws; anything else if it is not known."""
-    source = held(source)
+    source = unheld(source)
     return source.source if type(source) is Batches else source
-
-
-def held(source: Any) -> Any:
-    """What is held; the source itself if it has no clock of its own."""
-    return source.source if type(source) is Held else source
 
 
 def memory_of(estimator: Any) -> int:
@@ -224,8 +217,8 @@ class LayeredEngine:
         return not_on_tape(weighted(run.estimator))
 
     def start(self, lanes: Lanes, params: Any = None) -> State:
-        state = start(lanes, params)
-        return Kernel(lanes).with_kept(state, Kernel(lanes).to_arrays(state))
+        state, kernel = start(lanes, params), Kernel(lanes)
+        return kernel.with_kept(state, kernel.to_arrays(state))
 
     def advance(
         self,
@@ -297,7 +290,7 @@ def next_rows(source: Any, replicas: int, key: Array, phase: Phase, n: Array, t:
     rows = len(jax.tree.leaves(rows_of(source).data)[0])
     numbers = jnp.arange(rows, dtype=jnp.int32)[:, None]
     numbered = eqx.tree_at(lambda s: rows_of(s).data, source, numbers)
-    before = jnp.full((replicas, 1) if type(held(source)) is Batches else (1,), -1, jnp.int32)
+    before = jnp.full((replicas, 1) if type(unheld(source)) is Batches else (1,), -1, jnp.int32)
     if type(source) is Held:
         return numbered.at(stimulus_key(key), phase, n, t, before).reshape(replicas)
     return numbered(keys(key, n)[1], phase.sign, before).reshape(replicas)

@@ -10,10 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..core import Phase, phase_keys
+from ..core import Phase, State, phase_keys
+from ..data.held import Held
 from ..data.sources import random_row
 from ..estimators import TwoTerm, Weighted
 from ..lanes import Lanes
+
+SLOTS = 4096  # phases per lane in a block of tape, at most
 
 
 class Tape(NamedTuple):
@@ -39,6 +42,11 @@ class Tape(NamedTuple):
             "apply": self.apply,
         }
         return named | ({} if isinstance(self.enter, tuple) else {"enter": self.enter})
+
+
+def unheld(source: Any) -> Any:
+    """What is held, where the source has a clock of its own; else the source itself."""
+    return source.source if type(source) is Held else source
 
 
 def keys(key: Array, n: Array) -> tuple[Array, Array, Array]:
@@ -156,6 +164,31 @@ def tape_of(
         )
 
     return lanes.vmap(one, *at)
+
+
+def slots(ticks: int, mean_length: Any) -> int:
+    """Phases to draw ahead: enough, as a rule, for these ticks; in steps of an eighth of an octave,
+    so that few sizes are compiled.
+    """
+    need = ticks / float(np.min(np.asarray(mean_length))) + 2
+    need = min(max(need + 4 * need**0.5, 64), SLOTS)
+    step = 2 ** max(int(np.log2(need)) - 3, 0)
+    return int(-(-need // step) * step) + 1
+
+
+def settled(state: State, tape: Tape, slot: np.ndarray, left: np.ndarray, ticks: int) -> State:
+    """Where the lanes are in their phases after so many ticks."""
+    lane = np.arange(len(slot))
+    phase, process = jax.tree.map(
+        lambda part: np.asarray(part)[lane, slot], (tape.phase, tape.process)
+    )
+    phases = np.asarray(tape.start) + slot - (left > 0)
+    return state._replace(
+        phase=phase._replace(left=left.copy()),
+        process=process,
+        phases=phases.astype(np.int32),
+        ticks=state.ticks + ticks,
+    )
 
 
 def check_signs(sign: Any) -> None:
