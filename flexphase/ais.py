@@ -24,10 +24,10 @@ from .methods.rbm import RBM, Params, free_energy
 
 
 class Estimate(NamedTuple):
+    """log Z, with its standard error by the delta method: to be trusted while `chains` is large."""
+
     log_z: Array
-    error: (
-        Array  # standard error, by the delta method; to be trusted only while `chains` is not small
-    )
+    error: Array
     chains: Array  # effective number of chains, (sum w)^2 / sum w^2
 
 
@@ -38,8 +38,7 @@ class Bracket(NamedTuple):
 
     lower: Estimate
     upper: Estimate
-    # False: the samples came from a long Gibbs chain, and that it has mixed is an assumption
-    exact: bool
+    exact: bool  # False: samples of a long Gibbs chain; that it has mixed is an assumption
 
     def nll(self, params: Params, data: Array) -> tuple[Array, Array]:
         """The summed NLL of the data, from both ends of the bracket."""
@@ -60,14 +59,12 @@ def anneal(key: Key, params: Params, base: Array, v: Array, temperatures: Array)
             jax.random.fold_in(key, i), (v.shape[0], v.shape[1] + params.c.shape[0])
         )
         drive = v @ params.W + params.c[None]
-        log_w += (new - old) * (v @ (params.a - base)) + (
-            jax.nn.softplus(new * drive) - jax.nn.softplus(old * drive)
-        ).sum(1)
+        hidden = jax.nn.softplus(new * drive) - jax.nn.softplus(old * drive)
+        log_w += (new - old) * (v @ (params.a - base)) + hidden.sum(1)
         h = bernoulli(u[:, v.shape[1] :], jax.nn.sigmoid(new * drive))
         bias = (1 - new) * base + new * params.a
-        return bernoulli(
-            u[:, : v.shape[1]], jax.nn.sigmoid(new * (h @ params.W.T) + bias[None])
-        ), log_w
+        p = jax.nn.sigmoid(new * (h @ params.W.T) + bias[None])
+        return bernoulli(u[:, : v.shape[1]], p), log_w
 
     return jax.lax.fori_loop(0, len(temperatures) - 1, body, (v, jnp.zeros(len(v))))[1]
 

@@ -110,11 +110,8 @@ def label_activity(
     with its pixels clamped.
     """
     pixels = params.W.shape[0] - classes
-    drive, own, bias = (
-        biased(images @ params.W[:pixels], params.c),
-        params.W[pixels:],
-        params.a[pixels:],
-    )
+    drive = biased(images @ params.W[:pixels], params.c)
+    own, bias = params.W[pixels:], params.a[pixels:]
     shape = (len(images), classes)
 
     def step(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -151,16 +148,9 @@ class SampledError(eqx.Module):
         burn_in: int = 20,
         seed: int = 0,
     ):
-        self.images, self.classes, self.steps, self.burn_in = (
-            matrix(images, binary=True),
-            classes,
-            steps,
-            burn_in,
-        )
-        self.labels, self.key = (
-            jnp.asarray(whole_labels(labels, len(self.images), classes)),
-            jax.random.key(seed),
-        )
+        self.images, self.classes = matrix(images, binary=True), classes
+        self.labels = jnp.asarray(whole_labels(labels, len(self.images), classes))
+        self.steps, self.burn_in, self.key = steps, burn_in, jax.random.key(seed)
         if steps < 1 or burn_in < 0:
             raise ValueError(
                 "the label is read from at least 1 step after a burn-in of 0 or more, not "

@@ -68,9 +68,8 @@ def log_z(params: Params | Couplings, chunk: int = 4096) -> Array:
     summed in closed form.
     """
     if isinstance(params, Couplings):
-        return -free_energy(params, jnp.zeros((1, 0)), chunk)[
-            0
-        ]  # nothing is visible: all units are summed over
+        nothing = jnp.zeros((1, 0))  # is visible: all units are summed over
+        return -free_energy(params, nothing, chunk)[0]
     small = smaller_first(params)
     return log_sum(small.W.shape[0], lambda v: -rbm.free_energy(small, v), chunk)
 
@@ -104,10 +103,10 @@ def exact_samples(key: Key, params: Params, rows: int) -> Array:
     )
     chunks = jax.random.categorical(k_chunk, totals, shape=(rows,)).astype(jnp.uint32)
 
-    def draw(ik):
-        return states(
-            few, ik[0] * chunk + jax.random.categorical(ik[1], logits(ik[0])).astype(jnp.uint32), 1
-        )[0]
+    def draw(at: tuple[Array, Key]) -> Array:
+        i, key = at
+        inside = jax.random.categorical(key, logits(i)).astype(jnp.uint32)
+        return states(few, i * chunk + inside, 1)[0]
 
     drawn = jax.lax.map(draw, (chunks, jax.random.split(k_state, rows)))
     if small is params:
