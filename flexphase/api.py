@@ -51,7 +51,6 @@ from .hardware.device import Device
 from .hardware.on_device import OnDevice
 from .lanes import Grid, grid
 from .likelihood import NLL, log_z
-from .log import AtEnd, OverLanes
 from .methods import (
     CLAPP,
     NCE,
@@ -90,6 +89,7 @@ from .methods.helmholtz import HelmholtzNLL
 from .methods.hopfield import Recall, Stored
 from .methods.nce import CoinNoise, GaussianNoise
 from .methods.predictive_coding import Clamped
+from .metrics import AtEnd, OverLanes
 from .observers import PhaseStatistics, Trace
 from .phases import (
     Alternating,

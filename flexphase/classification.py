@@ -17,9 +17,9 @@ from .checks import matrix
 from .core import Key
 from .data.transforms import whole_labels
 from .kernels import MISSING, forward_forward_scores
-from .log import OverLanes
 from .methods import forward_forward
 from .methods.rbm import Params, bernoulli, biased, p_hidden, p_visible
+from .metrics import OverLanes
 
 
 class ForwardForwardError(OverLanes):

@@ -33,6 +33,8 @@ Description = Any  # what JSON can hold
 SMALL = 64  # numbers that are written out
 #: Packages whose version is in the record, so that the names of their functions are enough.
 VERSIONED = ("flexphase", "jax", "jaxlib", "optax", "equinox", "numpy")
+#: Classes that were moved, and the names by which files know them.
+MOVED = {"flexphase.metrics.AtEnd": "flexphase.log.AtEnd"}
 TRUSTED = (*VERSIONED, "builtins")
 CONSTANTS = (bool, int, float, str, tuple, np.ndarray, jax.Array)  # of a class, beside its fields
 PUBLIC = {"optax": optax, "jax.nn": jax.nn, "jax.numpy": jnp}
@@ -315,7 +317,8 @@ def underlying(attribute: Any) -> Any:
 def qualified(thing: Any) -> str:
     """module.name of a class or function."""
     name = getattr(thing, "__qualname__", type(thing).__qualname__)
-    return f"{getattr(thing, '__module__', None) or type(thing).__module__}.{name}"
+    whole = f"{getattr(thing, '__module__', None) or type(thing).__module__}.{name}"
+    return MOVED.get(whole, whole)
 
 
 def versioned(thing: Any) -> bool:

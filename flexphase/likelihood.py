@@ -13,11 +13,11 @@ from jax import Array
 from .checks import count, zeros_and_ones
 from .core import Key
 from .kernels import MISSING, rbm_nll
-from .log import OverLanes, each_lane
 from .methods import rbm
 from .methods.binary import bernoulli
 from .methods.boltzmann import Couplings
 from .methods.rbm import Params, p_visible
+from .metrics import OverLanes, each_lane
 
 ENUMERABLE = 24  # units: 2^24 states take seconds
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 import xarray as xr
@@ -16,10 +15,10 @@ import xarray as xr
 from . import checkpoints
 from .averages import Average, Slow
 from .checks import count
-from .contract import one_number
 from .core import NONE, Observer, State, Visits
 from .describe import Described, described, digest
 from .lanes import Lanes
+from .metrics import AtEnd, check_values, finite_in, measure, optima
 from .record import RESERVED, Record, deciding_versions, leaf_name, versions
 from .record_schema import CLOCKS
 
@@ -81,56 +80,6 @@ def check_names(names: list[str]) -> None:
                 f"thing, has no slash, begins with none of {', '.join(RESERVED)}, and is none of "
                 f"{', '.join(CLOCKS)}, record, diverged_at."
             )
-
-
-class OverLanes(eqx.Module):
-    """A metric that takes the parameters of all lanes at once, because that is faster."""
-
-    def __call__(self, params: Any) -> Any:
-        raise NotImplementedError
-
-
-class AtEnd(eqx.Module):
-    """An expensive metric: `along` is its cheap proxy during training, `end` the exact one."""
-
-    along: Any
-    end: Any
-
-
-@eqx.filter_jit
-def each_lane(metric: Any, params: Any) -> Any:
-    """A metric of one lane, over all lanes."""
-    return jax.vmap(metric)(params)
-
-
-def measure(metric: Any, params: Any) -> np.ndarray:
-    """A metric's value in every lane."""
-    return np.asarray(
-        metric(params) if isinstance(metric, OverLanes) else each_lane(metric, params)
-    )
-
-
-def check_values(metrics: Mapping[str, Any], params: Any) -> None:
-    """Refuse, before training, a metric that is not one number a lane."""
-    lane = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), params)
-    for name, metric in metrics.items():
-        parts = (metric.along, metric.end) if isinstance(metric, AtEnd) else (metric,)
-        for part in parts:
-            if not isinstance(part, OverLanes):
-                one_number(name, eqx.filter_eval_shape(part, lane))
-
-
-def optima(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """What a perfect learner would score, for the metrics that say so by their `optimum`."""
-    ends = {name: m.end if isinstance(m, AtEnd) else m for name, m in metrics.items()}
-    known = {name: getattr(metric, "optimum", None) for name, metric in ends.items()}
-    return {name: float(value) for name, value in known.items() if value is not None}
-
-
-def finite_in(params: Any) -> np.ndarray:
-    """Are all parameters of a lane finite?"""
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(params)]
-    return np.all([np.isfinite(leaf).reshape(len(leaf), -1).all(1) for leaf in leaves], axis=0)
 
 
 @dataclass

@@ -13,7 +13,8 @@ from .contract import check, check_metrics, check_observers, runs_of
 from .core import Observer, Run
 from .engines import choose
 from .lanes import Grid, Lanes, lanes
-from .log import AtEnd, Log, budget, check_end
+from .log import Log, budget, check_end
+from .metrics import AtEnd
 from .progress import Progress, display
 from .record import Record
 

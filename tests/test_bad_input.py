@@ -13,9 +13,9 @@ from flexphase.core import Optimiser, Run
 from flexphase.data import LabelContrast, Rows, append_labels, overlay
 from flexphase.lanes import grid
 from flexphase.likelihood import NLL
-from flexphase.log import AtEnd, OverLanes
 from flexphase.methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
 from flexphase.methods.binary import sample
+from flexphase.metrics import AtEnd, OverLanes
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases
 from flexphase.rules import aol, aol_random, cd, isd
 

@@ -15,8 +15,8 @@ from flexphase.core import Optimiser, Run
 from flexphase.core import init as start
 from flexphase.data import Rows
 from flexphase.lanes import grid
-from flexphase.log import OverLanes
 from flexphase.methods import RBM
+from flexphase.metrics import OverLanes
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases, tape
 from flexphase.rules import aol, aol_random, cd, isd
 

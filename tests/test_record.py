@@ -18,8 +18,8 @@ from flexphase.describe import describe
 from flexphase.files import replacing
 from flexphase.lanes import grid
 from flexphase.likelihood import NLL
-from flexphase.log import AtEnd, OverLanes
 from flexphase.methods import RBM
+from flexphase.metrics import AtEnd, OverLanes
 from flexphase.record import Record
 from flexphase.rules import aol
 
@@ -270,3 +270,8 @@ def test_ctrl_c_during_an_expensive_metric_keeps_the_record():
 def test_a_metric_that_no_record_could_hold_is_refused_before_training(metric):
     with pytest.raises(ValueError, match="cannot name an axis or a metric"):
         train(grid(a_run, b=[0.3, 0.6]), ticks=4, metrics={metric: NLL(ROWS)}, progress=pytest.fail)
+
+
+def test_files_know_an_expensive_metric_by_its_first_name():
+    """Checkpoints and folders from before it was moved go on."""
+    assert describe(AtEnd(1, 2)) == {"class": "flexphase.log.AtEnd", "along": 1, "end": 2}

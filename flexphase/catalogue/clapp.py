@@ -23,7 +23,7 @@ def with_threshold(group: Any) -> None:
 def probes(method: Any, data: Input) -> dict[str, Any]:
     """The error of the read-out: on test images, or on training images if there are no others."""
     from ..data.transforms import every
-    from ..log import AtEnd
+    from ..metrics import AtEnd
     from ..probe import LinearProbe
 
     fit = (data.images, labels_of(data))

@@ -27,9 +27,9 @@ from ..data.mnist import fetch_mnist
 from ..data.transforms import every
 from ..estimators import Baseline, always_on, differential, isd, phase_change, two_term
 from ..export import from_numpy
-from ..log import AtEnd
 from ..methods import EquilibriumPropagation
 from ..methods.equilibrium_propagation import Accuracy
+from ..metrics import AtEnd
 from ..optimisers import LayerRates
 from ..phases import Alternating, Bernoulli, Fixed, Pairs, Pauses, Phases
 from ..record import Record

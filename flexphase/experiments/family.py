@@ -18,7 +18,7 @@ import xarray as xr
 from ..catalogue import METHODS, Task, datasets
 from ..classification import Wrong
 from ..core import Optimiser, Run
-from ..log import AtEnd, measure
+from ..metrics import AtEnd, measure
 from ..record import Record, leaf_name
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series

@@ -13,8 +13,8 @@ from ..classification import ForwardForwardError, FreeEnergyError, SampledError
 from ..core import Optimiser, Run
 from ..data import LabelContrast, Rows, append_labels, binarised_mnist, mnist
 from ..data.transforms import every
-from ..log import AtEnd
 from ..methods import RBM, ForwardForward
+from ..metrics import AtEnd
 from ..rules import cd, isd, named
 
 LAYERS = (784, 500, 500)

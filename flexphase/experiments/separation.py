@@ -20,8 +20,8 @@ from ..data import mnist
 from ..data.mnist import fetch_mnist
 from ..data.transforms import every
 from ..estimators import Weighted, isd
-from ..log import AtEnd
 from ..methods import ForwardForward
+from ..metrics import AtEnd
 from ..phases import Blocks, Fixed, Phases
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series, points

@@ -1,0 +1,62 @@
+"""Kinds of metrics: functions of the parameters, of one lane or of all at once, and how they are
+taken.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from .contract import one_number
+
+
+class OverLanes(eqx.Module):
+    """A metric that takes the parameters of all lanes at once, because that is faster."""
+
+    def __call__(self, params: Any) -> Any:
+        raise NotImplementedError
+
+
+class AtEnd(eqx.Module):
+    """An expensive metric: `along` is its cheap proxy during training, `end` the exact one."""
+
+    along: Any
+    end: Any
+
+
+@eqx.filter_jit
+def each_lane(metric: Any, params: Any) -> Any:
+    """A metric of one lane, over all lanes."""
+    return jax.vmap(metric)(params)
+
+
+def measure(metric: Any, params: Any) -> np.ndarray:
+    """A metric's value in every lane."""
+    return np.asarray(
+        metric(params) if isinstance(metric, OverLanes) else each_lane(metric, params)
+    )
+
+
+def check_values(metrics: Mapping[str, Any], params: Any) -> None:
+    """Refuse, before training, a metric that is not one number a lane."""
+    lane = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), params)
+    for name, metric in metrics.items():
+        parts = (metric.along, metric.end) if isinstance(metric, AtEnd) else (metric,)
+        for part in parts:
+            if not isinstance(part, OverLanes):
+                one_number(name, eqx.filter_eval_shape(part, lane))
+
+
+def optima(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """What a perfect learner would score, for the metrics that say so by their `optimum`."""
+    ends = {name: m.end if isinstance(m, AtEnd) else m for name, m in metrics.items()}
+    known = {name: getattr(metric, "optimum", None) for name, metric in ends.items()}
+    return {name: float(value) for name, value in known.items() if value is not None}
+
+
+def finite_in(params: Any) -> np.ndarray:
+    """Are all parameters of a lane finite?"""
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(params)]
+    return np.all([np.isfinite(leaf).reshape(len(leaf), -1).all(1) for leaf in leaves], axis=0)
