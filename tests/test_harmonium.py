@@ -176,6 +176,28 @@ def test_clamped_pixels_leave_the_label_its_conditional_law():
     assert stats.chisquare(seen, 8000 * p).pvalue > 1e-4
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"clamped": [True] * 5}, "together, or neither"),
+        ({"x": np.zeros(5)}, "together, or neither"),
+        ({"x": np.zeros(4), "clamped": [True] * 5}, r"x must have shape \(5,\) or \(3, 5\)"),
+        ({"x": np.zeros(5), "clamped": [True]}, r"clamped \(5,\)"),
+        ({"x": [np.nan, 0, 1, 0, 0], "clamped": [True] * 5}, "NaN"),
+        ({"x": [0, 0, 1, 1, 0], "clamped": [False, False, True, True, True]}, "exactly one"),
+        ({"rows": 0}, "rows must be"),
+    ],
+)
+def test_samples_that_cannot_be_held_get_a_sentence(given, words):
+    """The same checks as those of an RBM; what is not held may be anything."""
+    machine, params = Harmonium(MIXED, 3), params_of(5)
+    with pytest.raises(ValueError, match=words):
+        machine.sample(jax.random.key(0), params, **({"rows": 3, "steps": 1} | given))
+    pixels = {"x": [0.5, -0.5, np.nan, 7, 7], "clamped": [True, True, False, False, False]}
+    rows = machine.sample(jax.random.key(0), params, 3, 1, **pixels)
+    assert (np.asarray(rows)[:, 2:].sum(1) == 1).all()
+
+
 @pytest.mark.parametrize("units", [GaussianUnits(4, 0.7), MIXED, SoftmaxUnits(4)])
 def test_annealing_finds_the_enumerated_log_z(units):
     params = params_of(units.n, size=0.5, seed=5)

@@ -7,6 +7,7 @@ from .arguments import count, positive
 from .common import (
     boltzmann_options,
     errors,
+    gibbs,
     hidden_units,
     make_run,
     negative_start,
@@ -44,7 +45,9 @@ def options(group: Any) -> None:
 
 
 def pixels(args: argparse.Namespace, data: Input) -> Input:
-    """Binary ones, or standardised with the means and sds of the training images."""
+    """Binary ones, or each minus its mean over the training images, all over one sd: that of all
+    their pixels, so that pixels which hardly vary stay small.
+    """
     import numpy as np
 
     if args.visible == "binary":
@@ -106,11 +109,6 @@ def build(args: argparse.Namespace, data: Input) -> Task:
         nll = UnitNLL(units, rows, annealed=hidden > EXACT)
         metrics = {"nll_per_row": lambda params: nll(params) / len(rows)}
     return Task(make_run(args, method, Rows(rows)), metrics, classes)
-
-
-def gibbs(method: Any, key: Any, params: Any, rows: int, steps: int, x: Any, mask: Any) -> Any:
-    """Samples of the visible units; see `Harmonium.sample`."""
-    return method.sample(key, params, rows, steps, x, mask)
 
 
 METHOD = MethodEntry(

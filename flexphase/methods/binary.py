@@ -25,7 +25,7 @@ class Units(NamedTuple):
     chain: Any = ()  # (v, h) at the end of the last negative phase, kept for `persistent` only
 
 
-class Gibbs(Protocol):
+class GibbsSweep(Protocol):
     """One sweep: (key, params, v, h, x, clamped) -> (v, h), with visible units held at x where
     `clamped` (one flag, or one for each).
     """
@@ -40,25 +40,40 @@ def bernoulli(u: Array, p: Any) -> Array:
     return (u < p).astype(u.dtype)
 
 
-def init(key: Key, visible: int, hidden: int, start: NegativeStart) -> Units:
-    """Every unit on with probability 1/2."""
+def coins(key: Key, visible: int, hidden: int) -> tuple[Array, Array]:
+    """(v, h) with every unit on with probability 1/2."""
     z = bernoulli(jax.random.uniform(key, (visible + hidden,)), 0.5)
-    v, h = z[:visible], z[visible:]
+    return z[:visible], z[visible:]
+
+
+def first(v: Array, h: Array, start: NegativeStart) -> Units:
+    """The state before training; the chain of `persistent` begins there too."""
     return Units(v, h, (v, h) if start == "persistent" else ())
+
+
+class GibbsMachine(Protocol):
+    """What `sample` asks of a method."""
+
+    @property
+    def visible(self) -> int: ...
+    @property
+    def gibbs(self) -> GibbsSweep: ...
+    def check(self, x: Any) -> None: ...  # ValueError if visible units cannot take these rows
+    def fresh(self, key: Key) -> tuple[Array, Array]: ...  # (v, h) that know no parameters
 
 
 def enter(
     start: NegativeStart,
-    gibbs: Gibbs,
+    gibbs: GibbsSweep,
     key: Key,
     params: Any,
     z: Units,
     x: Array,
     sign: Array,
-    fresh: Callable[[Key], tuple[Array, Array]] | None = None,
+    fresh: Callable[[Key], tuple[Array, Array]],
 ) -> Units:
     """Only the start of a free phase needs care (negative, or without plasticity): a positive one
-    is clamped by every step. `fresh(key)` is a random (v, h); default: coins.
+    is clamped by every step. `fresh(key)` is a random (v, h).
     """
     match start:
         case "carry":
@@ -68,19 +83,19 @@ def enter(
         case "persistent":
             begin = z.chain
         case "random":
-            begin = fresh(key) if fresh else init(key, len(z.v), len(z.h), start)[:2]
+            begin = fresh(key)
     v, h = where(sign <= 0, begin, z[:2])
     return Units(v, h, z.chain)
 
 
-def step(gibbs: Gibbs, key: Key, params: Any, z: Units, x: Array, sign: Array) -> Units:
+def step(gibbs: GibbsSweep, key: Key, params: Any, z: Units, x: Array, sign: Array) -> Units:
     """A sweep, clamped in a positive phase; the chain of `persistent` moves in free phases only."""
     v, h = gibbs(key, params, z.v, z.h, x, sign > 0)
     return Units(v, h, where(sign <= 0, (v, h), z.chain) if z.chain else ())
 
 
 def sample(
-    method: Any,
+    method: GibbsMachine,
     key: Key,
     params: Any,
     rows: int = 100,
@@ -88,8 +103,8 @@ def sample(
     x: Any = None,
     clamped: Any = None,
 ) -> Array:
-    """Visible units of `rows` independent chains, `steps` Gibbs sweeps after a random start: (rows,
-    visible).
+    """Visible units of `rows` independent chains of a Boltzmann machine, an RBM or a harmonium,
+    `steps` Gibbs sweeps after a random start: (rows, visible).
 
     Partially clamped: `clamped` is a mask of the visible units that are held at `x`, a (visible,)
     or (rows, visible) array.
@@ -100,36 +115,30 @@ def sample(
             "give x (the values) and clamped (the mask of visible units that are held there) "
             "together, or neither."
         )
-    values = jnp.zeros(method.visible) if x is None else jnp.asarray(x, jnp.float32)
-    mask = jnp.zeros(method.visible, bool) if clamped is None else jnp.asarray(clamped, bool)
-    if values.shape not in ((method.visible,), (rows, method.visible)) or mask.shape != (
-        method.visible,
-    ):
+    visible = method.visible
+    values = jnp.zeros(visible) if x is None else jnp.asarray(x, jnp.float32)
+    mask = jnp.zeros(visible, bool) if clamped is None else jnp.asarray(clamped, bool)
+    if values.shape not in ((visible,), (rows, visible)) or mask.shape != (visible,):
         raise ValueError(
-            f"x must have shape ({method.visible},) or ({rows}, {method.visible}) and clamped "
-            f"({method.visible},)."
+            f"x must have shape ({visible},) or ({rows}, {visible}) and clamped ({visible},)."
         )
-    check_rows(jnp.atleast_2d(jnp.where(mask, values, 0)), method.visible)
-    return _chains(
-        method,
-        params,
-        jax.random.split(key, rows),
-        jnp.broadcast_to(values, (rows, method.visible)),
-        mask,
-        jnp.int32(steps),
-    )
+    values = jnp.broadcast_to(values, (rows, visible))
+    possible = jnp.broadcast_to(method.fresh(key)[0], values.shape)
+    method.check(jnp.where(mask[None], values, possible))
+    return _chains(method, params, jax.random.split(key, rows), values, mask, jnp.int32(steps))
 
 
 @eqx.filter_jit
-def _chains(method: Any, params: Any, keys: Key, x: Array, clamped: Array, steps: Array) -> Array:
+def _chains(
+    method: GibbsMachine, params: Any, keys: Key, x: Array, clamped: Array, steps: Array
+) -> Array:
     def chain(key: Key, x: Array) -> Array:
         k_start, key = jax.random.split(key)
-        z = init(k_start, method.visible, method.hidden, "random")[:2]
 
         def sweep(t: Array, z: tuple[Array, Array]) -> tuple[Array, Array]:
             return method.gibbs(jax.random.fold_in(key, t), params, *z, x, clamped)
 
-        return jax.lax.fori_loop(0, steps, sweep, z)[0]
+        return jax.lax.fori_loop(0, steps, sweep, method.fresh(k_start))[0]
 
     return jax.vmap(chain)(keys, x)
 

@@ -128,9 +128,12 @@ class BoltzmannMachine(eqx.Module):
     def init(self, key: Key) -> tuple[Couplings, Units]:
         k_w, k_z = jax.random.split(key)
         upper = jnp.triu(self.scale * jax.random.normal(k_w, (self.n, self.n)), 1) * self.mask
-        return Couplings(upper + upper.T, jnp.zeros(self.n)), binary.init(
-            k_z, self.visible, self.hidden, self.negative_start
-        )
+        z = binary.first(*self.fresh(k_z), self.negative_start)
+        return Couplings(upper + upper.T, jnp.zeros(self.n)), z
+
+    def fresh(self, key: Key) -> tuple[Array, Array]:
+        """A state that knows nothing of the parameters."""
+        return binary.coins(key, self.visible, self.hidden)
 
     def gibbs(
         self, key: Key, params: Couplings, v: Array, h: Array, x: Array, clamped: Array
@@ -158,7 +161,8 @@ class BoltzmannMachine(eqx.Module):
         return z[: self.visible], z[self.visible :]
 
     def enter(self, key: Key, params: Couplings, z: Units, x: Array, sign: Array) -> Units:
-        return binary.enter(self.negative_start, self.gibbs, key, params, z, x, sign)
+        start, fresh = self.negative_start, self.fresh
+        return binary.enter(start, self.gibbs, key, params, z, x, sign, fresh)
 
     def step(self, key: Key, params: Couplings, z: Units, x: Array, sign: Array) -> Units:
         return binary.step(self.gibbs, key, params, z, x, sign)

@@ -66,8 +66,7 @@ class Harmonium(eqx.Module):
     def init(self, key: Key) -> tuple[Params, Units]:
         k_w, k_z = jax.random.split(key)
         W = self.scale * jax.random.normal(k_w, (self.visible, self.hidden))
-        v, h = self.fresh(k_z)
-        z = Units(v, h, (v, h) if self.negative_start == "persistent" else ())
+        z = binary.first(*self.fresh(k_z), self.negative_start)
         return Params(W, jnp.zeros(self.visible), jnp.zeros(self.hidden)), z
 
     def fresh(self, key: Key) -> tuple[Array, Array]:
@@ -95,7 +94,6 @@ class Harmonium(eqx.Module):
         """dE/dtheta at the sampled state: the same function in both phases."""
         return Params(-jnp.outer(z.v, z.h), -z.v, -z.h)
 
-    @eqx.filter_jit
     def sample(
         self,
         key: Key,
@@ -108,17 +106,4 @@ class Harmonium(eqx.Module):
         """Visible units of `rows` independent chains, `steps` sweeps after a fresh start, (rows,
         visible); those in the mask `clamped` are held at `x`, (visible,) or (rows, visible).
         """
-        rows, steps = count(rows, "rows"), count(steps, "steps")
-        held = jnp.zeros(self.visible, bool) if clamped is None else jnp.asarray(clamped, bool)
-        values = jnp.zeros(self.visible) if x is None else jnp.asarray(x, jnp.float32)
-
-        def chain(key: Key, x: Array) -> Array:
-            k_start, key = jax.random.split(key)
-
-            def sweep(t: Array, z: tuple[Array, Array]) -> tuple[Array, Array]:
-                return self.gibbs(jax.random.fold_in(key, t), params, *z, x, held)
-
-            return jax.lax.fori_loop(0, steps, sweep, self.fresh(k_start))[0]
-
-        keys = jax.random.split(key, rows)
-        return jax.vmap(chain)(keys, jnp.broadcast_to(values, (rows, self.visible)))
+        return binary.sample(self, key, params, rows, steps, x, clamped)

@@ -63,8 +63,12 @@ class RBM(eqx.Module):
     def init(self, key: Key) -> tuple[Params, Units]:
         k_w, k_z = jax.random.split(key)
         W = self.scale * jax.random.normal(k_w, (self.visible, self.hidden))
-        z = binary.init(k_z, self.visible, self.hidden, self.negative_start)
+        z = binary.first(*self.fresh(k_z), self.negative_start)
         return Params(W, jnp.zeros(self.visible), jnp.zeros(self.hidden)), z
+
+    def fresh(self, key: Key) -> tuple[Array, Array]:
+        """A state that knows nothing of the parameters."""
+        return binary.coins(key, self.visible, self.hidden)
 
     def gibbs(
         self, key: Key, params: Params, v: Array, h: Array, x: Array, clamped: Array
@@ -77,7 +81,8 @@ class RBM(eqx.Module):
         return v, bernoulli(u[self.visible :], p_hidden(params, v))
 
     def enter(self, key: Key, params: Params, z: Units, x: Array, sign: Array) -> Units:
-        return binary.enter(self.negative_start, self.gibbs, key, params, z, x, sign)
+        start, fresh = self.negative_start, self.fresh
+        return binary.enter(start, self.gibbs, key, params, z, x, sign, fresh)
 
     def step(self, key: Key, params: Params, z: Units, x: Array, sign: Array) -> Units:
         return binary.step(self.gibbs, key, params, z, x, sign)
