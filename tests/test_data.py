@@ -1,8 +1,9 @@
-"""Data that needs no network: digits, binarisation, overlay, appended labels, and the source of
-Forward-Forward.
+"""Data that needs no network: digits, binarisation, overlay, appended labels, and the sources of
+Forward-Forward and of pairs of images.
 """
 
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexphase.data import (
+    ImagePairs,
     LabelContrast,
     Rows,
     append_labels,
@@ -20,7 +22,6 @@ from flexphase.data import (
     digits,
     overlay,
 )
-from flexphase.data.sources import LabelledImage
 from flexphase.data.transforms import every
 
 
@@ -136,7 +137,7 @@ def test_overlay_and_append_put_the_label_where_it_belongs(classes, seed):
     )
 
 
-def drawn(source: LabelContrast, sign: float, n: int, x: LabelledImage) -> LabelledImage:
+def drawn(source: Any, sign: float, n: int, x: Any) -> Any:
     return jax.vmap(lambda key: source(key, jnp.float32(sign), x))(
         jax.random.split(jax.random.key(1), n)
     )
@@ -172,6 +173,27 @@ def test_negatives_show_a_wrong_label_drawn_uniformly(paired):
     assert (
         np.abs((offsets - 2000) / np.sqrt(8000 / 4 * 3 / 4)).max() < 4
     )  # the four wrong labels alike: binomial counts
+
+
+SHOWN, LABELS = np.random.default_rng(0).random((7, 16), dtype=np.float32), np.arange(7) % 5
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        LabelContrast(SHOWN, LABELS, classes=5, paired=True),
+        LabelContrast(SHOWN, LABELS, classes=5, paired=False),
+        ImagePairs(SHOWN, paired=True),
+        ImagePairs(SHOWN, paired=False),
+    ],
+    ids=["labels paired", "labels", "pairs paired", "pairs"],
+)
+def test_a_phase_without_plasticity_keeps_the_image(source):
+    """So that the negative phase after a pause sees the image of the positive one before it."""
+    before = source.init(jax.random.key(3))
+    x = drawn(source, 0, 200, before)
+    assert (np.asarray(x.row) == int(before.row)).all()
+    assert (np.asarray(x.image) == np.asarray(before.image)).all()
 
 
 @given(rows=st.integers(2, 500), n=st.integers(1, 200))

@@ -285,6 +285,27 @@ def test_where_a_negative_phase_begins():
     assert np.array_equal(entered("random", MINUS)[2].z, five(key)[1])
 
 
+@pytest.mark.parametrize("start", ["carry", "data", "persistent", "random"])
+def test_a_phase_without_plasticity_is_free(start):
+    """It begins, runs and leaves its chain as a negative phase does, and as that of a Boltzmann
+    machine does: `BoltzmannMachine` with the same start says the same of its own states.
+    """
+    x, key, zero = jnp.array([1.0, 0.0]), jax.random.key(9), jnp.float32(0)
+    model = EnergyModel(cubic, five, Gibbs(), MASK, negative_start=start)
+    machine = BoltzmannMachine(2, 3, negative_start=start)
+    for method, moved in (
+        (model, lambda z: z._replace(z=1 - z.z)),
+        (machine, lambda z: z._replace(v=1 - z.v, h=1 - z.h)),
+    ):
+        params, z = method.init(jax.random.key(0))
+        z = moved(z)  # the phase before left it elsewhere
+        states = []
+        for sign in (zero, MINUS):
+            entering = method.enter(key, params, z, x, sign)
+            states.append((entering, method.step(key, params, entering, x, sign)))
+        assert jax.tree.all(jax.tree.map(np.array_equal, *states))
+
+
 def test_the_grid_gives_the_nll_of_closed_forms():
     """A network of zeros is a Gaussian of width 2; minus the log density of a mixture is an energy
     with Z = 1.

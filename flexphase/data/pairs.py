@@ -23,8 +23,9 @@ class ImagePair(NamedTuple):
 class ImagePairs(eqx.Module):
     """An image with itself in positive phases, with another one of the data in negative phases.
 
-    A positive phase draws a new image. A negative one keeps the image of the phase before when
-    `paired`, as the two terms of eq. 1 want it; otherwise it draws one of its own (eq. 2).
+    A positive phase draws a new image, one without plasticity keeps the image that is there. A
+    negative one keeps it when `paired`, as the two terms of eq. 1 want it; otherwise it draws one
+    of its own (eq. 2).
     """
 
     images: Array = eqx.field(converter=matrix)
@@ -43,7 +44,7 @@ class ImagePairs(eqx.Module):
         return ImagePair(self.images[row], self.images[row], row)
 
     def __call__(self, key: Key, sign: Array, x: ImagePair) -> ImagePair:
-        return self.pair(key, sign, x.row, (sign < 0) & self.paired)
+        return self.pair(key, sign, x.row, ((sign < 0) & self.paired) | (sign == 0))
 
     def fresh(self, key: Key, sign: Array, x: ImagePair) -> ImagePair:
         """A new image, as a phase of this sign shows it: for `Held`."""

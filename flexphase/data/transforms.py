@@ -22,7 +22,7 @@ class Split(NamedTuple):
 
 
 def every(n: int, images: Any, labels: Any) -> Images:
-    """About n of them, evenly spaced: a fair and cheaper set. The step is odd, because neat and
+    """About n of them, evenly spaced: an unbiased subset. The step is odd, because neat and
     careless writers alternate in MNIST.
     """
     step = max(1, len(labels) // n) | 1

@@ -112,12 +112,12 @@ class EnergyModel(eqx.Module):
                 begin = z.chain
             case "random":
                 begin = self.start(key)[1]
-        return Roaming(where(sign < 0, begin, z.z), z.chain)
+        return Roaming(where(sign <= 0, begin, z.z), z.chain)
 
     def step(self, key: Key, params: PyTree, z: Roaming, x: PyTree, sign: Array) -> Roaming:
         new = self.move(key, params, z.z, x, sign > 0)
         persistent = self.negative_start == "persistent"
-        return Roaming(new, where(sign < 0, new, z.chain) if persistent else ())
+        return Roaming(new, where(sign <= 0, new, z.chain) if persistent else ())
 
     def grad(self, params: PyTree, z: Roaming, x: PyTree, sign: Array) -> PyTree:
         """dE/dtheta, the same function in both phases."""
