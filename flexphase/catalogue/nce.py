@@ -3,8 +3,9 @@
 import argparse
 from typing import Any
 
+from . import phases
 from .arguments import number, positive
-from .common import hidden_units, is_paired, make_run, zeros_and_ones
+from .common import hidden_units, make_run, zeros_and_ones
 from .entries import Input, MethodEntry, Task
 
 
@@ -44,7 +45,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     noise = CoinNoise(np.clip(rows.mean(0), 0.05, 0.95))
     flat = -np.log(2) * (visible + args.hidden)  # c of a machine without weights
     start = Machine(RBM(visible, args.hidden).init(jax.random.key(args.seed))[0], jnp.float32(flat))
-    b = 0.5 if is_paired(args) else args.b
+    b = float(phases.rule_of(args).process.b)
     method = NCE(log_machine, start, noise, args.nu or (1 - b) / b)
     nll = NLL(rows)
     metrics = {

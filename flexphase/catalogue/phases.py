@@ -157,6 +157,7 @@ def entries(args: argparse.Namespace) -> tuple[PhaseEntry, PhaseEntry]:
 def check_words(args: argparse.Namespace) -> None:
     """Every word must have an effect."""
     own = [name for name in FORMS if name != "b" and given(args, name) is not None]
+    b = ["b"] if args.b != 0.5 else []
     if not composed(args):
         if own:
             raise ValueError(
@@ -165,7 +166,8 @@ def check_words(args: argparse.Namespace) -> None:
             )
         return
     if given(args, "recorded") is not None:
-        other = [n for n in ("select", "duration", *own) if given(args, n) and n != "rate"]
+        said = [name for name in ("select", "duration") if given(args, name) is not None]
+        other = [name for name in (*said, *own, *b) if name != "rate"]
         if other:
             raise ValueError(
                 f"--recorded tells all of the phases; leave out --{other[0]}, or the record."
@@ -173,7 +175,7 @@ def check_words(args: argparse.Namespace) -> None:
     else:
         parts = entries(args)
         takes = {name for part in parts for name in part.takes}
-        for name in [*own, *(["b"] if args.b != 0.5 else [])]:
+        for name in (*own, *b):
             if name not in takes:
                 names = ", ".join(_takers(name)) or "--recorded"
                 raise ValueError(f"{FORMS[name].split()[0]} is for {names}.")

@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from . import phases
 from .arguments import positive
 from .common import hidden_layers, is_paired, make_run, one_hot, wrong_answers
 from .entries import Input, MethodEntry, Task
@@ -26,6 +27,13 @@ def build(args: argparse.Namespace, data: Input) -> Task:
         raise ValueError(
             "predictive coding has no negative term, so nothing comes in pairs; give --rule isd "
             "(an update after each inference), aol (at every step of it) or aol-random."
+        )
+    signs = [name for name in ("select", "recorded") if phases.given(args, name) is not None]
+    signs += ["b"] if args.b != 0.5 else []
+    if signs:
+        raise ValueError(
+            f"all phases of predictive coding are positive, so leave out --{signs[0]}; --length "
+            "and --duration say how long they last."
         )
     targets, mean, sd = one_hot(data), data.images.mean(), data.images.std()
     method: Any = PredictiveCoding((data.images.shape[1], *args.hidden, data.classes), args.dt)

@@ -147,15 +147,14 @@ def ticks_of(args: argparse.Namespace, process: Any) -> int:
     if args.ticks:
         return args.ticks
     update = RULES[args.rule].update
+    if args.updates and declares(process, "rests"):
+        raise ValueError(
+            "some of the recorded phases have no update; give --phases or --ticks, not --updates."
+        )
     if args.updates and update == "tick":
         return args.updates
     phases = args.phases or METHODS[args.method].phases
     if args.updates:
-        if declares(process, "rests"):
-            raise ValueError(
-                "some of the recorded phases have no update; give --phases or --ticks, not "
-                "--updates."
-            )
         phases = args.updates * (2 if update == "pair" else 1)
     return round(phases * float(process.mean_length))
 
