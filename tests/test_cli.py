@@ -16,7 +16,7 @@ import pytest
 
 from flexphase import NLL, RBM, Optimiser, Record, Rows, Run, bars_and_stripes, cd, train
 from flexphase.catalogue import METHODS
-from flexphase.cli import main, parser
+from flexphase.cli import COMMANDS, main, parser
 
 MORE = {
     "averaged",
@@ -236,36 +236,48 @@ def labelled(tmp_path_factory):
     return path
 
 
+#: Every method as small as it goes: its words, and the metric that is its result.
+SMALLEST = {
+    "boltzmann": ("--data bas:2 --hidden 2 --length 2", "nll"),
+    "clapp": ("--hidden 3", "train_error"),
+    "contrastive-hebbian": ("--hidden 3 --length 2", "train_error"),
+    "coupled": ("--length 2", "train_error"),
+    "deep-resistor": ("--hidden 8 --length 2", "train_error"),
+    "energy": ("--data two-moons:50 --hidden 3 --length 2 --batch 2", "nll_per_row"),
+    "equilibrium-propagation": ("--hidden 3 --length 2", "train_error"),
+    "forward-forward": ("--hidden 4 3", "train_error"),
+    "harmonium": ("--hidden 3 --length 2 --batch 2", "train_error"),
+    "helmholtz": ("--data bas:2 --hidden 2", "nll"),
+    "hopfield": ("--patterns 3 --length 2", "stored"),
+    "nce": ("--data bas:2 --hidden 2", "nll"),
+    "predictive-coding": ("--hidden 3 --length 2", "train_error"),
+    "rbm": ("--hidden 3 --length 2", "train_error"),
+    "scff": ("--hidden 3", "train_error"),
+}
+MORE_METRICS = [("rbm", "--data bas:5 --hidden 21 --length 2", "nll_ais")]
+SLOW = {"clapp", "energy", "harmonium"}  # to compile
+LOWER = {"nll", "nll_ais", "nll_per_row", "train_error", "test_error"}  # is better
+
+
+def test_every_method_is_tried():
+    assert SMALLEST.keys() == METHODS.keys()
+
+
 @pytest.mark.parametrize(
     ("method", "words", "metric"),
     [
-        ("boltzmann", ["--data", "bas:2", "--hidden", "2", "--length", "2"], "nll"),
-        ("rbm", ["--hidden", "3", "--length", "2"], "train_error"),
-        ("rbm", ["--data", "bas:5", "--hidden", "21", "--length", "2"], "nll_ais"),
-        ("forward-forward", ["--hidden", "4", "3"], "train_error"),
-        ("equilibrium-propagation", ["--hidden", "3", "--length", "2"], "train_error"),
+        *(
+            pytest.param(name, *of, marks=pytest.mark.slow if name in SLOW else ())
+            for name, of in SMALLEST.items()
+        ),
+        *MORE_METRICS,
     ],
 )
 def test_every_method_trains_from_the_command_line(
     method, words, metric, labelled, tmp_path, capsys
 ):
-    base = [
-        "train",
-        method,
-        "--data",
-        labelled,
-        *words,
-        "--phases",
-        "8",
-        "--records",
-        "1",
-        "--seeds",
-        "2",
-        "--out",
-        tmp_path / "run",
-        "--json",
-    ]
-    code, out, _ = call(capsys, *base)
+    small = ["--phases", "8", "--records", "1", "--seeds", "2", "--out", tmp_path / "run", "--json"]
+    code, out, _ = call(capsys, "train", method, "--data", labelled, *words.split(), *small)
     result = json.loads(out)
     assert (
         code == 0
@@ -274,11 +286,11 @@ def test_every_method_trains_from_the_command_line(
         and len(result["final"]["values"]) == 2
     )
     assert all(value is not None for value in result["final"]["values"])
+    assert METHODS[method].higher_is_better == (metric not in LOWER)  # what the planner is told
     if metric.endswith("error"):
         assert 0 <= result["final"]["mean"] <= 1
-    elif (
-        method == "rbm"
-    ):  # hardly trained: AIS must find the NLL of a uniform model, 2 * 2^5 rows of 25 units
+    elif metric == "nll_ais":
+        # hardly trained: AIS must find the NLL of a uniform model, 2 * 2^5 rows of 25 units
         assert result["final"]["mean"] == pytest.approx(64 * 25 * np.log(2), rel=0.02)
 
 
@@ -383,6 +395,44 @@ def test_sample_completes_a_clamped_half(trained, tmp_path, capsys):
     assert code == 0 and np.array_equal(rows[:, 0], held[:, 0])
 
 
+@pytest.mark.parametrize(
+    "words", ["--batch 3", pytest.param("--batch 2 --hold 3", marks=pytest.mark.slow)]
+)
+def test_a_clamped_half_is_that_of_single_rows(words, tmp_path, capsys):
+    """Rows that were shown several at a time are held one by one: 8 rows, which 3 does not
+    divide.
+    """
+    run = tmp_path / "run"
+    assert call(capsys, *SMALL, "--phases", "4", *words.split(), "--out", run)[0] == 0
+    sample = ["sample", run, "--clamp", "left", "--rows", "20", "--steps", "2"]
+    assert call(capsys, *sample)[0] == 0
+    rows = np.load(run / "samples.npy").reshape(20, 2, 2)
+    held = bars_and_stripes(2)[np.random.default_rng(0).integers(8, size=20)].reshape(20, 2, 2)
+    assert np.array_equal(rows[:, :, 0], held[:, :, 0])
+
+
+def test_a_machine_that_read_with_noise_has_samples(tmp_path, capsys):
+    run, device = tmp_path / "run", ["--device", "bits=8,range=4,read_noise=0.1"]
+    assert call(capsys, *SMALL, "--phases", "4", *device, "--out", run)[0] == 0
+    code, _, err = call(capsys, "sample", run, "--rows", "5", "--steps", "2")
+    assert code == 0 and np.load(run / "samples.npy").shape == (5, 4), err
+
+
+def test_samples_name_their_machines_and_take_only_words_of_use(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    assert main(["sample", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "(boltzmann, harmonium, helmholtz, rbm)" in told and "helmholtz takes none" in told
+    run = tmp_path / "run"
+    small = ["--data", "bas:2", "--hidden", "2", "--phases", "4", "--records", "1"]
+    assert call(capsys, "train", "helmholtz", *small, "--out", run)[0] == 0
+    code, _, err = call(capsys, "sample", run, "--steps", "3")
+    assert code == 2 and "leave out --steps" in err and not (run / "samples.npy").exists()
+    assert call(capsys, "sample", run, "--rows", "3")[0] == 0
+    code, out, _ = call(capsys, "sample", run, "--rows", "3", "--force", "--json")
+    assert code == 0 and json.loads(out)["steps"] == 0
+
+
 def test_plot_draws_several_runs_and_a_table(trained, tmp_path, capsys):
     words = [
         "plot",
@@ -445,7 +495,8 @@ def test_help_names_every_command_and_true_defaults(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     assert main(["--help"]) == 0
     listed = capsys.readouterr().out
-    assert all(command in listed for command in ("train", "sample", "plot"))
+    told = [line.split()[0] for line in listed.splitlines() if re.match(r" {4}\w", line)]
+    assert told == list(COMMANDS)
     for method in METHODS:
         assert main(["train", method, "--help"]) == 0
         text = " ".join(capsys.readouterr().out.split())

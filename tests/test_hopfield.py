@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from on_jax import train
 
-from flexphase.cli import main
+from flexphase.cli import main, parser, plan
 from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import Rows, bars_and_stripes
 from flexphase.estimators import Weighted
@@ -154,6 +154,28 @@ def test_the_command_line_stores_digits(capsys, tmp_path):
     words = ["--patterns", 3, "--phases", 2000, "--records", 1, "--json", "--out", tmp_path / "r"]
     code, told, _ = command(capsys, "train", "hopfield", *words)
     assert code == 0 and told["metric"] == "stored" and told["final"]["mean"] == 1
+
+
+def test_the_planner_looks_for_the_rate_that_stores_most(monkeypatch):
+    """What it is given to lower is 0 for the projector, which stores all patterns, and 1 for a
+    network without weights, which stores none.
+    """
+    asked = []
+    monkeypatch.setattr("flexphase.theory.ahead.plan_run", lambda *given, **_: asked.append(given))
+    words, options = (parser().parse_args([name, "hopfield"]) for name in ("train", "plan"))
+    words.patterns = 5
+    plan.for_words(words, options, None)
+    ((run, metric, _),) = asked
+    rows = run.source.data
+    assert float(metric(projector(rows))) == 0
+    assert float(metric(Weights(jnp.zeros((64, 64))))) == 1
+
+
+def test_a_field_of_zero_stores_nothing():
+    """A network without weights stays where it is, and remembers nothing."""
+    x = patterns(3, 8)
+    still = Weights(jnp.zeros((8, 8)))
+    assert np.array_equal(sweep(still, jnp.asarray(x[0])), x[0]) and float(Stored(x)(still)) == 0
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def wrong_answers(
 
 
 def gibbs(method: Any, key: Any, params: Any, rows: int, steps: int, x: Any, mask: Any) -> Any:
-    """Samples of a binary machine; see `methods.binary.sample`."""
+    """Samples by Gibbs sampling; see `methods.binary.sample`."""
     from ..methods.binary import sample
 
     return sample(method, key, params, rows, steps, x, mask)

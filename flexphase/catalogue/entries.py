@@ -68,9 +68,11 @@ class MethodEntry:
     phases: int = 20_000
     seeds: int = 1
     average: float | None = None
+    higher_is_better: bool = False  # of the first metric, the result
     options: Callable[[Any], None]
     build: Callable[[argparse.Namespace, Input], Task]
     sample: Callable[..., Any] | None = None
+    sweeps: int = 1000  # `steps` where the user does not say; 0 where samples take none
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,4 +56,5 @@ METHOD = MethodEntry(
     options=options,
     build=build,
     sample=asleep,
+    sweeps=0,
 )

@@ -45,6 +45,7 @@ METHOD = MethodEntry(
     lr=0.05,
     phases=10_000,
     records=20,
+    higher_is_better=True,
     options=options,
     build=build,
 )

@@ -78,15 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if args.learner not in METHODS and not Path(args.learner).exists():
         near = did_you_mean(args.learner, METHODS) or "."
         raise ValueError(f"there is no record at {args.learner}, and no such method{near}")
-    names = ("bias", "pilots", "seed", "lanes", "json", "checkpoint", "loss", "lane", "averaged")
-    known = {name: getattr(args, name) for name in names}
-    p = args.parser(prog=f"flexphase plan {args.learner}")
-    measuring(p, **known)
-    if args.learner in METHODS:
-        groups.data_and_model(p, METHODS[args.learner])
-        groups.learning_rule(p, METHODS[args.learner])
-        groups.length(p.add_argument_group("training"), METHODS[args.learner])
-    options = p.parse_args(args.more)
+    options = options_of(args)
     if args.learner in METHODS:
         if options.checkpoint:
             raise ValueError("--checkpoint is for a run that was trained; give its folder.")
@@ -101,6 +93,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def options_of(args: argparse.Namespace) -> argparse.Namespace:
+    """All options: those before the learner are defaults for those after it."""
+    names = ("bias", "pilots", "seed", "lanes", "json", "checkpoint", "loss", "lane", "averaged")
+    known = {name: getattr(args, name) for name in names}
+    p = args.parser(prog=f"flexphase plan {args.learner}")
+    measuring(p, **known)
+    if args.learner in METHODS:
+        groups.data_and_model(p, METHODS[args.learner])
+        groups.learning_rule(p, METHODS[args.learner])
+        groups.length(p.add_argument_group("training"), METHODS[args.learner])
+    return p.parse_args(args.more)
+
+
 def refuse_for_checkpoints(options: argparse.Namespace) -> None:
     """Short runs train networks of their own: no loss is asked of them, no lane is chosen."""
     for name in ("lane", "loss"):
@@ -112,12 +117,14 @@ def refuse_for_checkpoints(options: argparse.Namespace) -> None:
 
 def for_words(words: argparse.Namespace, options: argparse.Namespace, average: Any) -> Any:
     """Advice for the run that these words of train describe."""
+    from ..classification import Wrong
     from ..theory.ahead import plan_run
 
     task = task_of(words)
+    metric = next(iter(task.metrics.values()))
     return plan_run(
         task.run,
-        next(iter(task.metrics.values())),
+        Wrong(metric) if METHODS[words.method].higher_is_better else metric,
         ticks_of(words, task.run.process),
         average=average,
         bias=options.bias,

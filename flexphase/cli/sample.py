@@ -1,10 +1,10 @@
-"""flexphase sample RUN: what a trained Boltzmann machine has learned, as pictures."""
+"""flexphase sample RUN: what a trained machine has learned, as pictures."""
 
 import argparse
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..catalogue import METHODS
+from ..catalogue import METHODS, MethodEntry
 from ..catalogue.arguments import count, seed, whole
 from .common import say, show
 from .records import Kept, figure_file, load, picture_of, unused
@@ -13,9 +13,12 @@ HALVES = ("top", "bottom", "left", "right")
 
 
 def add(subparsers: Any) -> None:
+    sampled = [entry for entry in METHODS.values() if entry.sample]
+    names = ", ".join(entry.name for entry in sampled)
+    none = " or ".join(entry.name for entry in sampled if not entry.sweeps)
     text = (
-        "Sample a trained RBM or Boltzmann machine by Gibbs sampling from random starts; writes a "
-        "picture, and an .npy file beside it."
+        f"Sample a trained machine ({names}) from random starts; writes a picture, and an .npy "
+        "file beside it."
     )
     p = subparsers.add_parser("sample", help="samples of a trained machine", description=text)
     p.add_argument("run", metavar="RUN", help="folder of a run, or its record.nc")
@@ -25,7 +28,11 @@ def add(subparsers: Any) -> None:
         default=64,
         help="how many samples; rounded up to as many of each class for --label all",
     )
-    p.add_argument("--steps", type=count, default=1000, help="sweeps of Gibbs sampling for each")
+    p.add_argument(
+        "--steps",
+        type=count,
+        help=f"sweeps of Gibbs sampling (default: {MethodEntry.sweeps}); {none} takes none",
+    )
     p.add_argument("--seed", type=seed, default=0, help="seed of the sampling")
     p.add_argument(
         "--lane", type=whole, default=0, help="which of the trained networks, counted from 0"
@@ -55,7 +62,8 @@ def add(subparsers: Any) -> None:
 class Trained(NamedTuple):
     """A machine rebuilt from its record."""
 
-    draw: Callable[..., Any]  # MethodEntry.sample
+    entry: MethodEntry
+    draw: Callable[..., Any]  # its `sample`
     method: Any
     params: Any
     shape: tuple[int, int]
@@ -63,13 +71,24 @@ class Trained(NamedTuple):
 
 
 def machine_in(method: Any) -> Any:
-    """The machine itself, where it was trained in several copies, tempered or centred."""
+    """The machine itself, where it was trained in several copies, tempered, centred or noisy."""
+    from ..hardware.circuit import Circuit
     from ..methods import Centred, Tempered
     from ..replicas import Replicas
 
-    while isinstance(method, Replicas | Tempered | Centred):
+    while isinstance(method, Replicas | Tempered | Centred | Circuit):
         method = method.method
     return method
+
+
+def rows_in(source: Any) -> Any:
+    """The rows that a source shows, where it shows several at a time or holds them."""
+    from ..data import Held
+    from ..replicas import Batches
+
+    while isinstance(source, Batches | Held):
+        source = source.source
+    return source.stimuli
 
 
 def rebuild(record: Any, lane: int, averaged: bool) -> Trained:
@@ -78,17 +97,23 @@ def rebuild(record: Any, lane: int, averaged: bool) -> Trained:
 
     method = machine_in(record.method())
     kind = type(method).__name__
-    sampled = {entry.kind: entry for entry in METHODS.values() if entry.sample}
-    draw = sampled[kind].sample if kind in sampled else None
-    if draw is None:
-        names = " or ".join(entry.name for entry in sampled.values())
+    sampled = {entry.kind: (entry, entry.sample) for entry in METHODS.values() if entry.sample}
+    if kind not in sampled:
+        names = " or ".join(entry.name for entry, _ in sampled.values())
         raise ValueError(f"a {kind} has no samples; give the run of a machine that has: {names}.")
     params = record.parameters(averaged, lane=lane)
     if int(record["diverged_at"].values.flat[lane]) >= 0:
         raise ValueError(f"network {lane} of this run diverged; choose another --lane.")
     classes = int(record.attrs.get("classes", 0))
     shape = picture_shape(method.visible - classes, picture_of(record))
-    return Trained(draw, method, params, shape, classes)
+    return Trained(*sampled[kind], method, params, shape, classes)
+
+
+def steps_of(args: argparse.Namespace, entry: MethodEntry) -> int:
+    """Sweeps for each sample, as they were asked for or as the method has them."""
+    if args.steps and not entry.sweeps:
+        raise ValueError(f"a {entry.label} is sampled at once; leave out --steps.")
+    return args.steps or entry.sweeps
 
 
 def held(args: argparse.Namespace, run: Kept, trained: Trained) -> tuple[Any, Any]:
@@ -116,8 +141,7 @@ def held(args: argparse.Namespace, run: Kept, trained: Trained) -> tuple[Any, An
         x[np.arange(args.rows), pixels + labels], mask[pixels:] = 1, True
         return x, mask
     if args.clamp:
-        source = run.run(args.lane).source
-        rows = np.asarray(source.stimuli)[:, :pixels]
+        rows = np.asarray(rows_in(run.run(args.lane).source))[:, :pixels]
         height, width = trained.shape
         down, across = np.divmod(np.arange(pixels), width)
         half = {
@@ -144,6 +168,7 @@ def run(args: argparse.Namespace) -> None:
     picture = figure_file(args.out or run.folder / "samples.png", args.force, named)
     unused(picture.with_suffix(".npy"), args.force)
     trained = rebuild(run.record, args.lane, args.averaged)
+    steps = steps_of(args, trained.entry)
     columns = None
     if args.label == "all" and trained.classes:
         columns = -(-args.rows // trained.classes)
@@ -155,7 +180,7 @@ def run(args: argparse.Namespace) -> None:
             jax.random.key(args.seed),
             trained.params,
             args.rows,
-            args.steps,
+            steps,
             x,
             mask,
         )
@@ -171,7 +196,7 @@ def run(args: argparse.Namespace) -> None:
             {
                 "run": args.run,
                 "rows": args.rows,
-                "steps": args.steps,
+                "steps": steps,
                 "seed": args.seed,
                 "lane": args.lane,
                 "out": picture,

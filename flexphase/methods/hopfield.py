@@ -144,7 +144,9 @@ class Recall(eqx.Module):
 
 
 class Stored(eqx.Module):
-    """Share of the patterns in which the network stays: no unit would turn over."""
+    """Share of the patterns whose units all agree with their fields, x_i W_i x > 0: the network
+    stays there. A field of 0 does not count, so that a network without weights stores nothing.
+    """
 
     patterns: Array = eqx.field(converter=signs)
 
