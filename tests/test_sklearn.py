@@ -127,6 +127,26 @@ def test_partial_fit_goes_on_where_the_last_call_ended():
     assert machine.score(data) > first + 0.5
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BernoulliRBM(4, learning_rate=3e38, batch_size=1, n_iter=50),
+        ForwardForwardClassifier((4,), learning_rate=1e38, n_iter=5),
+        ForwardForwardClassifier((4,), learning_rate=1e38, n_iter=5, average=None),
+        EquilibriumPropagationClassifier((4,), rule="isd", learning_rate=3e38, n_iter=50),
+    ],
+    ids=["rbm", "forward-forward", "forward-forward, last weights", "equilibrium-propagation"],
+)
+def test_divergence_is_an_error_and_no_answer(estimator):
+    """Such steps leave the range of single precision, 3.4e38. Weights that are not finite would
+    give every row the first class.
+    """
+    data, labels = np.asarray(bars_and_stripes(3), np.float64), np.arange(16) // 8
+    estimator.set_params(random_state=0)
+    with pytest.raises(ValueError, match=r"diverged.*try a smaller learning_rate"):
+        estimator.fit(data, labels)
+
+
 def test_unknown_words_are_refused_with_the_nearest_one(rbm):
     with pytest.raises(ValueError, match=r"no rule 'ist'.*did you mean"):
         BernoulliRBM(4, rule="ist").fit(np.eye(4))
@@ -143,7 +163,9 @@ def test_pipeline_and_grid_search():
     )
     search = GridSearchCV(pipe, {"bernoullirbm__learning_rate": [0.05, 0.1]}, cv=2)
     search.fit(DIGITS[TRAIN], LABELS[TRAIN])
-    assert search.best_params_["bernoullirbm__learning_rate"] in (0.05, 0.1)
+    scores = search.cv_results_["mean_test_score"]
+    best = (0.05, 0.1)[int(np.argmax(scores))]
+    assert search.best_params_["bernoullirbm__learning_rate"] == best and scores.min() > 0.5
     assert search.score(DIGITS[TEST], LABELS[TEST]) > 0.75
     names = search.best_estimator_[:-1].get_feature_names_out()
     assert names[0] == "bernoullirbm0" and len(names) == 40

@@ -79,7 +79,12 @@ def learn(
         visits = NONE if slow is None else slow.visits(ticks, 0, ticks)
         state = engine.advance(every, state, ticks, report, visits)
     params = state.params if slow is None else slow.params(state.params)
-    return Learned(first_lane(params), first_lane(state.z))
+    learned = Learned(first_lane(params), first_lane(state.z))
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learned)):
+        raise ValueError(
+            "training diverged, and the weights are no longer finite; try a smaller learning_rate."
+        )
+    return learned
 
 
 def first_lane(tree: Any) -> Any:
