@@ -250,7 +250,7 @@ def test_bad_tables_are_refused_in_a_sentence(table, options, words):
 def test_bad_files_are_refused_in_a_sentence(tmp_path, content):
     path = tmp_path / "bad.csv"
     path.write_bytes(content)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"bad\.csv cannot be read as a table of phases \(.+\)\.$"):
         fp.Recorded(path)
     (tmp_path / "phases.mat").write_bytes(content)
     with pytest.raises(ValueError, match=r"must end in \.csv, \.tsv, \.nwb"):
