@@ -3,15 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from . import devices
 from .arguments import count, positive
 from .common import make_run, one_hot, wrong_answers
 from .entries import Input, MethodEntry, Task
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from ..core import Run
 
 
 def options(group: Any) -> None:
@@ -34,20 +31,17 @@ def options(group: Any) -> None:
     )
 
 
-def above_zero(args: argparse.Namespace, run: "Run") -> "Run":
-    """The run with conductances that stop at 0."""
+def above_zero(args: argparse.Namespace) -> Any:
+    """The optimiser of the options, with conductances that stop at 0: `make` of `make_run`."""
     from functools import partial
 
     import optax
 
-    from ..core import Optimiser
-    from ..methods.coupled import conductances
+    from ..methods import conductances
 
-    make = conductances
-    if args.optimiser != "sgd":
-        make = partial(conductances, descend=getattr(optax, args.optimiser))
-    _, optimiser = devices.built(args.device, run.method, Optimiser(args.lr, make))
-    return run._replace(optimiser=optimiser)
+    if args.optimiser == "sgd":
+        return conductances
+    return partial(conductances, descend=getattr(optax, args.optimiser))
 
 
 def build(args: argparse.Namespace, data: Input) -> Task:
@@ -67,7 +61,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
         layered_edges(*nodes), range(nodes[0]), outputs, args.nudge, twins=not args.apart
     )
     metrics = wrong_answers(data, method, sources)
-    return Task(above_zero(args, make_run(args, method, source)), metrics)
+    return Task(make_run(args, method, source, above_zero(args)), metrics)
 
 
 METHOD = MethodEntry(

@@ -26,7 +26,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     sizes = (data.images.shape[1], *args.hidden, data.classes)
     method = DeepResistor(sizes, args.beta, args.gain)
     metrics = wrong_answers(data, method)
-    return Task(above_zero(args, make_run(args, method, source)), metrics)
+    return Task(make_run(args, method, source, above_zero(args)), metrics)
 
 
 METHOD = MethodEntry(

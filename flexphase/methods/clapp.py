@@ -69,7 +69,8 @@ class CLAPP(eqx.Module):
         layer_sizes(self.sizes)
 
     def check(self, x: Any) -> None:
-        check_pairs(x, 2 * self.sizes[0], f"sizes={self.sizes} asks for halves of {self.sizes[0]}")
+        half = self.sizes[0]
+        check_image_pairs(x, 2 * half, f"sizes={self.sizes} asks for halves of {half}")
 
     def init(self, key: Key) -> tuple[tuple[Block, ...], tuple[Answers, ...]]:
         """W: N(0, 2/inputs); P: N(0, 1/units^2)."""
@@ -125,7 +126,7 @@ class SelfContrastiveForwardForward(eqx.Module):
         layer_sizes(self.sizes)
 
     def check(self, x: Any) -> None:
-        check_pairs(x, self.sizes[0], f"sizes={self.sizes} asks for {self.sizes[0]}")
+        check_image_pairs(x, self.sizes[0], f"sizes={self.sizes} asks for {self.sizes[0]}")
 
     def init(self, key: Key) -> tuple[tuple[Layer, ...], tuple[Array, ...]]:
         shapes = list(zip(self.sizes[:-1], self.sizes[1:], strict=True))
@@ -159,7 +160,7 @@ class SelfContrastiveForwardForward(eqx.Module):
         return jnp.concatenate([normalise(h) for h in self.answers(params, images)], axis=-1)
 
 
-def check_pairs(x: Any, pixels: int, asked: str) -> None:
+def check_image_pairs(x: Any, pixels: int, asked: str) -> None:
     if not {"image", "context"} <= {*getattr(x, "_fields", ())}:
         raise ValueError("this method learns from pairs of images; use ImagePairs(images).")
     if x.image.shape[1] != pixels:

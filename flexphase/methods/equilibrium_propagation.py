@@ -1,13 +1,13 @@
 """Equilibrium propagation in a layered continuous Hopfield network, s_0 = input, s_1, ..., s_L =
 output.
 
-    E(s) = sum_l [ G(s_l) - s_{l-1} W_l s_l - c_l s_l ]  with  G' = inverse of the activation rho
-    (Hopfield's energy) F(s) = E(s) + beta/2 |s_L - target|^2               nudged in a positive
-    phase, beta = 0 (free) in a negative one
+    E(s) = sum_l [ G(s_l) - s_{l-1} W_l s_l - c_l s_l ]     G' = inverse of the activation rho
+    F(s) = E(s) + beta/2 |s_L - target|^2
 
-At rest dF/ds = 0, that is s_l = rho(what l receives). There d/dtheta of the loss 1/2 |s_L -
-target|^2 of the free network is the limit beta -> 0 of (1/beta) dE/dtheta (nudged) - (1/beta)
-dE/dtheta (free): two local terms, g_plus - g_minus.
+E is Hopfield's energy. F is nudged in a positive phase and free, beta = 0, in a negative one. At
+rest dF/ds = 0, that is s_l = rho(what l receives). There d/dtheta of the loss 1/2 |s_L - target|^2
+of the free network is the limit beta -> 0 of (1/beta) dE/dtheta (nudged) - (1/beta) dE/dtheta
+(free): two local terms, g_plus - g_minus.
 """
 
 import itertools
