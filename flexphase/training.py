@@ -108,7 +108,8 @@ def train(
 
 def in_lanes(every: Lanes, params: Any) -> Any:
     """Given parameters with a leading lane axis, checked against those of the method."""
-    like = jax.eval_shape(lambda key: every.run.method.init(key)[0], jax.random.key(0))
+    start = jax.eval_shape(lambda: every.vmap(lambda r, key: r.method.init(key)[0], every.keys))
+    like = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), start)
     if jax.tree.structure(params) != jax.tree.structure(like):
         raise ValueError(
             f"params must have the form that {type(every.run.method).__name__}.init gives, "

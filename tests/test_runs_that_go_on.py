@@ -11,6 +11,7 @@ from flexphase import plot
 from flexphase.core import init, tick
 from flexphase.describe import VERSIONED
 from flexphase.folder import RunFolder
+from flexphase.methods.nce import Precision, log_normal
 from flexphase.record import deciding_versions
 
 ROWS = fp.bars_and_stripes(2)
@@ -44,6 +45,19 @@ def test_parameters_of_a_record_go_on():
     params = type(like)(**first.params)
     again = fp.train(rbm(eta=0.0), ticks=3, seeds=2, params=params)
     np.testing.assert_array_equal(again.params["W"], first.params["W"])
+
+
+def test_given_parameters_have_the_shapes_of_one_lane():
+    """A number of the method that its first parameters are made of has no axis of the lanes: the
+    parameters that are given are those that come out where nothing is learned.
+    """
+    start = Precision(jnp.float32(2), jnp.float32(-1))
+    noise = fp.GaussianNoise(1.5 * jnp.ones(3))
+    method = fp.NCE(log_normal, start, noise)
+    run = fp.Run(method, *fp.isd(0.5, 1), fp.Rows(np.ones((4, 3), np.float32)), fp.Optimiser(0.0))
+    given = Precision(jnp.float32(3), jnp.float32(-2))
+    record = fp.train(run, ticks=3, seeds=2, params=given)
+    assert record.params["lam"].tolist() == [3, 3] and record.params["c"].tolist() == [-2, -2]
 
 
 def test_given_parameters_are_part_of_what_a_run_is(tmp_path):

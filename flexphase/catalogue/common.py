@@ -126,7 +126,7 @@ def errors(data: Input, error: Callable[[Any, Any], Any]) -> dict[str, Any]:
     it during training, on all of it at the end), and the training error on a part of the data.
     """
     from ..data.transforms import every
-    from ..log import AtEnd
+    from ..metrics import AtEnd
 
     train = {"train_error": error(*every(SHOWN, data.images, labels_of(data)))}
     if not data.test:
