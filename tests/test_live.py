@@ -344,6 +344,50 @@ def test_slow_weights_are_the_mean_over_the_last_half(worker):
     assert answer["mean"] == pytest.approx(expected, rel=1e-6)
 
 
+CHANGE = """
+    const machine = new Machine({ run: 0, seed: 4, settings: given.settings });
+    const { lane } = machine;
+    machine.advance(7);  // phases of 5 ticks: in the second one, which is negative
+    const before = [...lane.params.W];
+    for (const some of given.changes) machine.change({ settings: { ...given.settings, ...some } });
+    const remembers = [...lane.memory.W].some((g) => g);
+    const updates = [lane.updates];
+    for (let t = 0; t < 10; t++) {
+      machine.advance(1);
+      updates.push(lane.updates);
+      if (t === 2) machine.after = [...lane.params.W];
+    }
+    return { before, after: machine.after, updates, remembers };
+"""
+ALTERNATING = SETTINGS | {"selection": "alternating", "rule": "two-term", "tau": 5}
+
+
+def changed(worker, *changes, **settings):
+    answer = worker(CHANGE, {"settings": ALTERNATING | settings, "changes": changes})
+    before, after = (np.array(answer[name]) for name in ("before", "after"))
+    return after - before, np.diff(answer["updates"]).tolist(), answer["remembers"]
+
+
+def test_another_learning_rate_forgets_nothing(worker):
+    """The term of the positive phase is kept until the negative one ends: there and back is the
+    same bits, twice the rate is twice the step (to the rounding of weights near 0.01).
+    """
+    step, updates, remembers = changed(worker)
+    there_and_back = changed(worker, {"eta": 0.02}, {"eta": 0.005})
+    assert np.abs(step).max() > 0.004 and remembers and updates == [0, 0, 1] + 7 * [0]
+    np.testing.assert_array_equal(there_and_back[0], step)
+    twice, updates, _ = changed(worker, {"eta": 0.01})
+    np.testing.assert_allclose(twice, 2 * step, atol=1e-8)
+    assert updates == [0, 0, 1] + 7 * [0]
+
+
+@pytest.mark.parametrize("settings", [{"rule": "aol"}, {"tau": 4}])
+def test_another_rule_or_process_begins_with_a_phase(worker, settings):
+    """A negative term alone is no update: the two-term rule waits for both phases of a new pair."""
+    step, updates, remembers = changed(worker, {"rule": "two-term", "tau": 5}, **settings)
+    assert not step.any() and not remembers and updates == 9 * [0] + [1]
+
+
 # The page
 
 

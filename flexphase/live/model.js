@@ -70,13 +70,13 @@ export class Lane {
     this.drive = new Float32Array(hidden);
     this.phase = { sign: -1, prob: 1, length: 1, ticks: 0, left: 0, row: null };
     this.ticks = this.phases = this.updates = 0;
-    this.teach(rule, eta);
+    this.eta = f(eta);
+    this.teach(rule);
   }
 
-  /** Take another rule or learning rate; what the old rule remembered is forgotten. */
-  teach(rule, eta) {
+  /** Take another rule, before a phase begins; what the old rule remembered is forgotten. */
+  teach(rule) {
     this.estimator = ESTIMATORS[rule];
-    this.eta = f(eta);
     for (const part of ["W", "a", "c"]) this.memory[part].fill(0);
   }
 

@@ -82,7 +82,7 @@ function tiles(width, count, columns, paintOne) {
   }
 }
 
-/** Units of a layer: {values, on}, where `on` names the colour of a unit that is on. */
+/** Units of a layer: {values, sign}; the sign of the phase is the colour of units that are on. */
 export function paintUnits({ context, ink, plus, minus }, { values, sign }, width) {
   const colour = { 1: plus, "-1": minus }[sign] ?? ink;
   square(context, 0, 0, width, 4, width * 0.04, (i) => colour(values[i]));

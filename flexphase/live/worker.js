@@ -51,14 +51,16 @@ export class Machine {
     this.settings = settings;
   }
 
-  /** Another process ends the present phase; another rule or learning rate does not. */
+  /** Another rule or process ends the present phase; another learning rate does not. */
   change({ settings }) {
-    const process = ({ rule, eta, ...rest }) => JSON.stringify(rest);
-    if (process(settings) !== process(this.settings)) {
-      this.feed.phases = new Phases(settings, this.feed.noise);
-      this.lane.phase.left = 0;
+    const { lane, feed } = this;
+    const parts = ({ eta, ...rest }) => JSON.stringify(rest);
+    if (parts(settings) !== parts(this.settings)) {
+      feed.phases = new Phases(settings, feed.noise);
+      lane.phase.left = 0;
+      lane.teach(settings.rule);
     }
-    this.lane.teach(settings.rule, settings.eta);
+    lane.eta = Math.fround(settings.eta);
     this.settings = settings;
   }
 
