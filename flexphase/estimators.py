@@ -83,7 +83,12 @@ class PhaseChange(TwoTerm):
     """
 
     def check(self, process: Process) -> None:
-        """Every process will do."""
+        if process.mean_length == 1:
+            raise ValueError(
+                "phase_change learns what a phase has added since its first tick, and phases of "
+                "one tick add nothing; make them longer, or give the estimator "
+                "flexphase.estimators.isd instead."
+            )
 
     def weigh(self, phase: Phase) -> tuple[Array, Array]:
         """+1 at the last tick and -1 at the first, times sign/prob."""

@@ -41,6 +41,22 @@ def test_the_change_of_a_phase_is_learned_at_its_end():
     assert record["updates"][0, -1] == 80
 
 
+@pytest.mark.parametrize("duration", [fp.Fixed(1), fp.Geometric(1.0)])
+def test_phases_of_one_tick_are_refused_where_nothing_would_be_learned(duration):
+    """g_T - g_1 is 0 for T = 1; where one sign has two ticks there is something to learn."""
+    run = fp.Run(
+        Counter(),
+        fp.Phases(fp.Bernoulli(0.3), duration),
+        fp.phase_change,
+        SOURCE,
+        fp.Optimiser(0.5),
+    )
+    with pytest.raises(ValueError, match=r"phases of one tick.*estimators.isd"):
+        train(run, ticks=4)
+    longer = run._replace(process=fp.Phases(fp.Bernoulli(0.3), duration, fp.Fixed(2)))
+    assert train(longer, ticks=40, records=1).params["theta"][0] != 0
+
+
 def test_the_baseline_is_the_recursion_of_its_definition():
     """step = sign/prob (T - m), m += rate (T - m) at the end of each phase, in NumPy."""
     process = fp.Phases(fp.Bernoulli(0.4), fp.Geometric(3.0))
