@@ -28,11 +28,12 @@ from flexphase.theory.claims_bias import (
     NEAR,
     exact_claims,
     extrapolated,
+    row,
     simulated_claims,
     theorem_2,
 )
 from flexphase.theory.coupling import gap, horizon, series
-from flexphase.theory.exponents import along, exponent
+from flexphase.theory.exponents import Exponent, along, exponent
 from flexphase.theory.frozen import repeated
 from flexphase.theory.zoo import learners, walks
 
@@ -274,6 +275,13 @@ def test_exponent_and_its_interval():
     assert curved.low < 1.6 < curved.high and curved.high - curved.low > 0.3
     with pytest.raises(ValueError, match="at least three"):
         exponent([1, 2], [1, 2])
+
+
+@pytest.mark.parametrize("slope, passed", [(0.2, True), (1.14, True), (1.16, False), (1.5, False)])
+def test_a_bound_is_not_kept_by_a_wide_interval(slope, passed):
+    """As the row says: not above 1 + 0.15, however poor the fit is."""
+    bound = row("", "", "", 1, Exponent(slope, slope - 2, slope + 2), bound=True)
+    assert bound.test == "bound: not above 1 + 0.15" and bound.passed is passed
 
 
 def test_extrapolation_to_zero():

@@ -4,7 +4,7 @@ Each says what is predicted, what is measured, and whether it passes a stated te
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,8 +18,10 @@ from ..phases import Alternating, Geometric, Phases, tape
 from ..rules import aol
 from ..training import train
 from . import lengths
+from .claims_bias import bias_claims
 from .exact import exact_moments
 from .moments import moments
+from .prediction import Prediction
 from .streams import Stream, deviation, fitted_b, second_differences, stream
 from .variance import Moments, best_b, given, least_penalty, penalty, trace_isd, trace_two_term
 from .zoo import Learner, learners
@@ -29,24 +31,8 @@ B = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 FEW = norm.isf(0.005 / (8 * len(B)))
 
 
-class Prediction(NamedTuple):
-    """A row of the table: a number that the paper predicts, and what it is."""
-
-    source: str  # where the paper says it
-    learner: str
-    statement: str
-    predicted: str
-    measured: float
-    error: float  # standard error, or half a 95 % interval of an exponent; 0 for exact numbers
-    test: str
-    passed: bool
-    note: str = ""
-
-
 def table(progress: Callable[[str], None] = lambda _: None) -> list[Prediction]:
     """All rows; this takes minutes. `progress(name)` is called before each part."""
-    from .claims_bias import bias_claims
-
     rows: list[Prediction] = []
     for learner in learners():
         progress(f"variance, {learner.name}")

@@ -12,10 +12,10 @@ import numpy as np
 
 from . import bias
 from .chains import relaxation_time
-from .claims import Prediction
 from .coupling import gap, horizon, series
 from .exponents import Exponent, along, exponent
 from .frozen import repeated
+from .prediction import Prediction
 from .zoo import Learner, Walk, learners, walks
 
 ETAS = np.array([0.01, 0.02, 0.04, 0.08])
@@ -46,7 +46,8 @@ def row(
     note: str = "",
 ) -> Prediction:
     """An exponent against the theory's: near it, or not above it where the theorem is a bound."""
-    passed = fit.low < predicted + NEAR if bound else abs(fit.slope - predicted) < NEAR
+    off = fit.slope - predicted
+    passed = off < NEAR if bound else abs(off) < NEAR
     within = f"within {NEAR} of {predicted:g}"
     return Prediction(
         source=source,

@@ -1,5 +1,6 @@
 """Figures of the theory: each function draws on the matplotlib axes that it is given."""
 
+from itertools import cycle
 from typing import Any
 
 import jax
@@ -56,29 +57,33 @@ def measured_traces(ax: Any, curves: dict[str, Any]) -> None:
     A curve is (moments, values of b, traces, errors, trace of eq. 1), under the learner's name; all
     are divided by the trace at b*.
     """
-    styles = zip(PALETTE, MARKS, LINES, strict=False)
-    for (name, curve), (colour, mark, line) in zip(curves.items(), styles, strict=False):
+    lines = [line for line in LINES if line != ":"]  # the two-term rule is dotted
+    lowest = 1.0
+    for (name, curve), colour, mark, line in zip(
+        curves.items(), cycle(PALETTE), cycle(MARKS), cycle(lines)
+    ):
         m, b, trace, error, two = curve
         unit, label = float(least_trace(m)), f"{name}: b* = {best_b(m):.2f}"
+        lowest = min(lowest, two / unit)
         ax.plot(B, trace_isd(m, B) / unit, line, color=colour, label=label)
         style = {"fmt": mark, "color": colour, "markersize": 5, "fillstyle": "none"}
         ax.errorbar(b, trace / unit, 2 * error / unit, capsize=2, **style)
         ax.plot([0.02, 0.98], [two / unit] * 2, color=colour, linestyle=":", linewidth=1)
     ax.set(
         yscale="log",
-        ylim=(0.2, 30),
+        ylim=(0.7 * lowest, 30),
         xlim=(0, 1),
         xlabel="b, probability of a positive phase",
         ylabel="trace / trace of ISD at the best b",
     )
     ax.set_title("lines: predicted, points: simulated, dotted: two-term", fontsize=10)
-    ax.legend(fontsize=8, frameon=False, loc="upper center")
+    ax.legend(fontsize=8, frameon=False, loc="best")
 
 
 def length_moments(ax: Any, phases: int = 200_000) -> None:
     """E[T^k] / tau^k of geometric lengths: exact, simulated and as printed."""
     tau = np.geomspace(1, 200, 100)
-    for k, line in zip((1, 2, 3), LINES, strict=False):
+    for k, line in zip((1, 2, 3), cycle(LINES)):
         label = f"E[T$^{k}$] / τ$^{k}$"
         ax.plot(tau, lengths.moment(k, tau) / tau**k, line, color=BLUE, label=label)
     some = np.array([1.5, 5, 20, 100])
@@ -104,7 +109,7 @@ def length_moments(ax: Any, phases: int = 200_000) -> None:
 def short_phases(ax: Any) -> None:
     """P(T < s), against the paper's leading order s/tau with s = tau^m."""
     tau = np.geomspace(2, 1000, 60)
-    for m, line in zip((0.25, 0.5, 0.75), LINES, strict=False):
+    for m, line in zip((0.25, 0.5, 0.75), cycle(LINES)):
         s = np.ceil(tau**m)
         chance = [lengths.shorter(t, int(k)) for t, k in zip(tau, s, strict=True)]
         ax.plot(tau, chance, line, color=BLUE, label=f"P(T < s), s = ⌈τ$^{{{m:g}}}$⌉")
@@ -124,7 +129,7 @@ def bias_curves(parts: Any, every: list[Walk], lanes: int = 8192) -> None:
 
     Fixed lengths; lines are exact, points are simulated in `lanes` lanes.
     """
-    for walk, colour, mark in zip(every, PALETTE, MARKS, strict=False):
+    for walk, colour, mark in zip(every, cycle(PALETTE), cycle(MARKS)):
         memory = max(relaxation_time(walk.chain.P), 1.0)
         tau = np.unique(np.round(np.geomspace(2, 100 * memory, 14)))
         first = np.array([np.linalg.norm(bias.transient(walk.chain, walk.start, t)) for t in tau])
