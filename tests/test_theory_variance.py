@@ -3,15 +3,20 @@ streams, enumerated machines.
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import sympy
 from conftest import z_score
+from test_core import SOURCE, Counter
 
 from flexphase.core import Optimiser, Run
 from flexphase.data import Rows, bars_and_stripes
+from flexphase.estimators import Weighted, phase_change
 from flexphase.methods import RBM, BoltzmannMachine
+from flexphase.phases import Bernoulli, Fixed, Geometric, Phases
 from flexphase.rules import aol, cd, isd
+from flexphase.theory import figures
 from flexphase.theory.claims import FEW, variance_claims
 from flexphase.theory.exact import exact_moments
 from flexphase.theory.moments import from_lanes, moments
@@ -204,6 +209,45 @@ def test_always_on_terms_are_averages_over_the_phase():
         Run(method, *aol(0.5, 10), Rows(data), Optimiser(0.1)), params, phases=100, lanes=256
     )
     assert z_score(m.A, means + within / 10, m.se.A) < 4
+
+
+def test_moments_of_what_a_phase_added():
+    """The counter's term is 1 at the first tick of a phase and T at its last, so that a phase adds
+    T - 1. With a geometric T of mean 4: mean 3, mean square (tau - 1) (2 tau - 1) = 21 (|z| < 4);
+    with two ticks always 1.
+    """
+    process = Phases(Bernoulli(0.3), Geometric(4.0), Fixed(2))
+    run = Run(Counter(), process, phase_change, SOURCE, Optimiser(0.0))
+    m = moments(run, jnp.float32(0), phases=2000, lanes=32)
+    assert z_score(m.A, 21, m.se.A) < 4 and z_score(m.plus, 9, m.se.plus) < 4
+    assert (m.C, m.minus) == pytest.approx((1, 1))
+    steps = stream(run, jnp.float32(0), phases=2000, lanes=32)  # of sign/prob (T - 1)
+    assert z_score(steps.mean.mean(), 3 - 1, steps.mean.std(ddof=1) / np.sqrt(32)) < 4
+
+
+def test_a_term_that_is_not_used_has_no_moments():
+    """sign/prob at every tick, used at the last alone, is isd."""
+    learner = learners()[0]
+    run = learner.isd(0.3)
+    wide = run._replace(estimator=Weighted(lambda phase: (phase.sign / phase.prob, phase.last)))
+    ours, theirs = (moments(each, learner.params, phases=20, lanes=8) for each in (wide, run))
+    assert ours[:6] == pytest.approx(theirs[:6], rel=1e-6)
+
+
+def test_every_learner_is_drawn():
+    """A predicted curve, its name and a dotted level for each of the five."""
+    b = np.array([0.25, 0.75])
+    curves = {
+        learner.name: (given(1, i), b, trace_isd(given(1, i), b), np.full(2, 0.01), 1.0)
+        for i, learner in enumerate(learners(), 1)
+    }
+    ax = figures.panels(1)[0]
+    figures.measured_traces(ax, curves)
+    names = [text.get_text().split(":")[0] for text in ax.get_legend().get_texts()]
+    assert names == list(curves) and len(curves) == 5
+    drawn = [line for line in ax.lines if len(line.get_xdata()) == len(figures.B)]
+    for line, (m, *_) in zip(drawn, curves.values(), strict=True):
+        np.testing.assert_allclose(line.get_ydata(), trace_isd(m, figures.B) / least_trace(m))
 
 
 @pytest.mark.slow

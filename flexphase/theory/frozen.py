@@ -8,8 +8,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from ..core import Key, Phase, Run, State, declares, init, phase_keys, tick
-from ..estimators import TwoTerm, Weighted
+from ..core import Key, Phase, Run, State, declares, init, phase_keys, tick, where
+from ..estimators import PhaseChange, TwoTerm, Weighted
+
+WAIT = 4096  # phases in which either sign must be seen
 
 
 class Tick(NamedTuple):
@@ -17,26 +19,31 @@ class Tick(NamedTuple):
 
     phase: Phase
     g: Array  # the local term, flat
-    # what of it belongs to the term of the phase: 1 at the last tick (eqs. 1 and 2), or 1/tau at
-    # each (eqs. 4 and 5)
+    # what of it belongs to the term of the phase: 1 at the last tick (eqs. 1 and 2), 1/tau at each
+    # (eqs. 4 and 5), or 1 at the last and -1 at the first (PhaseChange)
     share: Array
 
 
 def answer(run: Run, phase: Phase) -> tuple[Array, Array]:
     """(weight, apply) of the run's estimator at this tick: the weight of the local term, and
-    whether the optimiser steps now. Refuses an estimator with a memory.
+    whether the optimiser steps now. Refuses an estimator whose step is no weighted sum of terms.
     """
     if not isinstance(run.estimator, (Weighted, TwoTerm)):
         raise ValueError(
             f"the theory is for weighted terms, and {type(run.estimator).__name__} has a memory; "
             "measure the moments of the same run with the estimator isd or always_on."
         )
-    return run.estimator.weigh(phase)
+    weight, apply = run.estimator.weigh(phase)
+    if isinstance(run.estimator, Weighted):  # a term that is not used now is not used at all
+        weight = jnp.where(apply, weight, 0)
+    return weight, apply
 
 
-def local(run: Run) -> bool:
-    """Is the run's estimator temporally local? Then it weighs a term by 1 / P(its sign), eq. 2."""
-    return not isinstance(run.estimator, TwoTerm)
+def single(run: Run) -> bool:
+    """Does a phase teach by itself, as in eq. 2? Then its term is weighed by 1 / P(its sign); the
+    two-term rule (eq. 1) takes the difference of two phases instead.
+    """
+    return not isinstance(run.estimator, TwoTerm) or isinstance(run.estimator, PhaseChange)
 
 
 def learns_always(run: Run) -> bool:
@@ -63,8 +70,8 @@ def frozen_tick(run: Run, s: State) -> tuple[State, Tick]:
     new = tick(run, s)._replace(params=s.params, opt=s.opt)
     phase = new.phase._replace(left=new.phase.left + 1)
     weight, _ = answer(run, phase)
-    # importance weights are not part of g+ and g-
-    share = jnp.abs(weight) * (phase.prob if local(run) else 1.0)
+    # neither the sign nor the importance weight is part of g+ and g-
+    share = phase.sign * weight * (phase.prob if single(run) else 1.0)
     g, _ = ravel_pytree(run.method.grad(s.params, new.z, new.x, phase.sign))
     return new, Tick(phase, g, share)
 
@@ -111,23 +118,42 @@ def repeated(z: Any, x: Any, lanes: int) -> Starts:
 def starts(run: Run, params: Any, sign: float, *, lanes: int = 64, seed: int = 0) -> Starts:
     """Where phases of `sign` begin, `lanes` times, with the parameters frozen.
 
-    Each lane runs for some phases first (4 to 20, about 2000 ticks).
+    Each lane runs for some phases (4 to 20, about 2000 ticks), and the last one of this sign
+    counts: what came before it has the order and the lengths of the run's own phases. A lane that
+    has seen none in the second half of that time goes on until it has.
     """
     check_params(run, params)
     keys = jax.random.split(jax.random.key(seed), lanes)
     tau = float(run.process.mean_length)
-    settle = round(min(20, max(4, 2000 // tau)) * tau)
-    return _starts(run, params, keys, jnp.float32(sign), jnp.int32(settle))
+    settle, most = (round(n * tau) for n in (min(20, max(4, 2000 // tau)), WAIT))
+    at, seen = _starts(run, params, keys, jnp.float32(sign), jnp.int32(settle), jnp.int32(most))
+    if not bool(seen.all()):
+        raise ValueError(
+            f"the process shows no phase of sign {sign:g} in {WAIT} phases; choose another b."
+        )
+    return at
 
 
 @eqx.filter_jit
-def _starts(run: Run, params: Any, keys: Key, sign: Array, settle: Array) -> Starts:
-    def lane(key: Key) -> Starts:
-        s = jax.lax.fori_loop(
-            0, settle, lambda _, s: frozen_tick(run, s)[0], begin(run, params, key)
-        )
-        _, k_source, k_enter = phase_keys(s.key, s.phases)
-        x = run.source(k_source, sign, s.x)
-        return Starts(run.method.enter(k_enter, params, s.z, x, sign), x)
+def _starts(
+    run: Run, params: Any, keys: Key, sign: Array, settle: Array, most: Array
+) -> tuple[Starts, Array]:
+    """The beginnings, and whether there was one."""
+
+    def on(carry: tuple[State, Starts, Array]) -> Array:
+        s, _, seen = carry
+        return (s.ticks < settle) | (~seen & (s.ticks < most))
+
+    def one(carry: tuple[State, Starts, Array]) -> tuple[State, Starts, Array]:
+        s, last, seen = carry
+        new, tick = frozen_tick(run, s)
+        k_enter = phase_keys(s.key, s.phases)[2]  # as `tick` enters a phase
+        at = Starts(run.method.enter(k_enter, params, s.z, new.x, tick.phase.sign), new.x)
+        begins = tick.phase.first & (tick.phase.sign * sign > 0) & (s.ticks >= settle // 2)
+        return new, where(begins, at, last), seen | begins
+
+    def lane(key: Key) -> tuple[Starts, Array]:
+        s = begin(run, params, key)
+        return jax.lax.while_loop(on, one, (s, Starts(s.z, s.x), jnp.bool_(False)))[1:]
 
     return jax.vmap(lane)(keys)

@@ -29,6 +29,9 @@ class Mixing(NamedTuple):
     autocorrelation: float
     # |sum_t (E g_t - gbar)|: the transient bias of always-on learning is eta / tau times this
     transient: float
+    # ticks in which what is left of a phase's beginning falls e-fold; the only time that
+    # deterministic dynamics show, for they do not fluctuate at equilibrium
+    settling: float
     error: "Mixing | None" = None  # standard errors
 
 
@@ -59,8 +62,8 @@ def mixing(
     d = sum(leaf.size for leaf in jax.tree.leaves(params))
     signs = jax.random.rademacher(jax.random.key(7), (d,), jnp.float32)
     g, settled = _watch(run.method, params, at, keys, jnp.float32(sign), signs, ticks)
-    late = np.asarray(g)[ticks // 2 :].transpose(1, 0, 2)
-    late = late.reshape(lanes, REPLICAS, ticks - ticks // 2, -1)
+    g = np.asarray(g).transpose(1, 0, 2).reshape(lanes, REPLICAS, ticks, -1)
+    early, late = g[:, :, : ticks // 2], g[:, :, ticks // 2 :]
     own = late.mean((1, 2), dtype=float)  # (lanes, directions)
     covariance = np.stack(
         [
@@ -68,30 +71,33 @@ def mixing(
             for some, c in zip(late, own, strict=True)
         ]
     )
-    memory = integrated(covariance.mean(0))
-    # after ten autocorrelation times there is only noise
-    beyond = jnp.int32(min(ticks, max(64, np.ceil(10 * memory))))
+    size = float((own**2).sum(1).mean())
+    left = np.stack([remembered(x - c) for x, c in zip(early, own, strict=True)])
+    longest = max(integrated(covariance.mean(0)), settling(left, size))
+    # after ten of these times there is only noise
+    beyond = jnp.int32(min(ticks, max(64, np.ceil(10 * longest))))
     gaps = np.asarray(
         _gaps(run.method, params, at, settled, keys, jnp.float32(sign), signs, beyond), float
     )
     gaps = gaps.reshape(lanes, REPLICAS, -1).mean(1)
 
-    def summary(kept: np.ndarray) -> tuple[float, float, float]:
-        return square(own[kept]), integrated(covariance[kept].mean(0)), square(gaps[kept])
+    def summary(kept: np.ndarray) -> tuple[float, float, float, float]:
+        memory = integrated(covariance[kept].mean(0))
+        return square(own[kept]), memory, square(gaps[kept]), settling(left[kept], size)
 
     everyone = np.arange(lanes)
     left_out = np.array(
         [summary(np.delete(everyone, group)) for group in np.array_split(everyone, min(lanes, 16))]
     )
     error = np.sqrt((len(left_out) - 1) * left_out.var(0))
-    (mean, e_mean), (memory, e_memory), (transient, e_transient) = zip(
-        summary(everyone), error, strict=True
-    )
+    mean, memory, transient, settles = summary(everyone)
+    e_mean, e_memory, e_transient, e_settles = map(float, error)
     return Mixing(
         root(mean),
         memory,
         root(transient),
-        Mixing(root_error(mean, e_mean), e_memory, root_error(transient, e_transient)),
+        settles,
+        Mixing(root_error(mean, e_mean), e_memory, root_error(transient, e_transient), e_settles),
     )
 
 
@@ -180,6 +186,28 @@ def autocovariance(x: np.ndarray) -> np.ndarray:
     # nothing moves: deterministic dynamics at their fixed point
     still = covariance[0] <= 1e-12 * (1 + np.abs(x).max() ** 2)
     return np.zeros(n) if still else covariance
+
+
+def remembered(x: np.ndarray) -> np.ndarray:
+    """|E[x_t | how the phase began]|^2 at every tick t, from (replicas, ticks, directions).
+
+    Products of different replicas only, so that noise adds nothing to it on average.
+    """
+    n, total = len(x), x.sum(0)
+    return ((total * total).sum(1) - (x * x).sum((0, 2))) / (n * (n - 1))
+
+
+def settling(left: np.ndarray, size: float) -> float:
+    """The ticks in which deviations from equilibrium fall e-fold, from their squares at each
+    (lane, tick).
+
+    A deviation that falls as r^t has the squares r^(2t), and 1 + 2 sum_t r^(2t) is -1 / log r, but
+    for times of about a tick. It is 1 where nothing is seen beside noise, or beside the rounding of
+    terms whose squared length is `size`.
+    """
+    squares = left.mean(0)
+    noise = 5 * squares[len(squares) // 2 :].std() + 1e-10 * size
+    return integrated(squares) if squares[0] > noise else 1.0
 
 
 def integrated(covariance: np.ndarray) -> float:

@@ -10,7 +10,7 @@ from .. import shown
 from ..core import Process, Run
 from ..phases import Stretched, tape
 from .coupling import gap
-from .frozen import learns_always, local, starts
+from .frozen import WAIT, learns_always, single, starts
 from .mixing import Mixing, mixing, root, square
 from .moments import moments
 from .variance import Moments, best_b, mean_square, saving, trace_isd, trace_two_term
@@ -37,8 +37,8 @@ class Memory(NamedTuple):
 
     @property
     def slowest(self) -> float:
-        """The longer autocorrelation time, in ticks."""
-        return max(self.positive.autocorrelation, self.negative.autocorrelation)
+        """The longest time in which a phase forgets, in ticks: autocorrelation or settling."""
+        return max(max(m.autocorrelation, m.settling) for m in self[:2])
 
 
 def _relative_transient(m: Mixing) -> float:
@@ -100,8 +100,11 @@ def plan(
     phases = max(16, min(400, AFFORDED // (lanes * tau)))
     m = moments(there, params, phases=phases, lanes=lanes, seed=seed)
     b, why_b = advise_b(run, m, tau)
-    variance = float(trace_isd(m, b) if local(run) else trace_two_term(m))
-    now, then = (feedback(r, params, memory, lanes, seed) for r in (run, there))
+    here = float(run.process.b)
+    taken = here if run.process.alternates else b
+    variance = float(trace_isd(m, taken) if single(run) else trace_two_term(m))
+    now = feedback(run, params, memory, here, lanes, seed)
+    then = feedback(there, params, memory, taken, lanes, seed)
     eta, why_eta = advise_eta(run, variance, then, tau, loss, bias)
     reasons = {
         "b": why_b,
@@ -113,26 +116,31 @@ def plan(
         "gradient": float(np.sqrt(max(mean_square(m), 0))),
         "variance": variance,
         "excess_loss": eta * variance / 4,
-        "transient_bias": memory.transient / tau,
         "feedback_bias": then * eta,
     }
+    if learns_always(run):
+        expected["transient_bias"] = memory.transient / tau
     return Plan(b, tau, eta, reasons, expected, memory, m)
 
 
 def watch(run: Run, params: Any, lanes: int, seed: int) -> Memory:
-    """Watch both phases for fifty autocorrelation times, or for LONGEST ticks."""
+    """Watch both phases for fifty of the times in which they forget, or for LONGEST ticks."""
     ticks = 256
     while True:
         plus, minus = (
             mixing(run, params, sign, ticks=ticks, lanes=lanes, seed=seed) for sign in SIGNS
         )
-        if ticks >= LONGEST or ticks >= 50 * max(plus.autocorrelation, minus.autocorrelation):
-            return Memory(plus, minus, ticks)
+        memory = Memory(plus, minus, ticks)
+        if ticks >= min(LONGEST, 50 * memory.slowest):
+            return memory
         ticks *= 4
 
 
-def feedback(run: Run, params: Any, memory: Memory, lanes: int, seed: int) -> float:
-    """|feedback bias| per unit of eta, as a share of one phase's update; the larger of both."""
+def feedback(run: Run, params: Any, memory: Memory, b: float, lanes: int, seed: int) -> float:
+    """|feedback bias| per unit of eta, as a share of one phase's update; the larger of both.
+
+    Terms have the weights 1/b and 1/(1-b).
+    """
     eta = float(run.optimiser.eta)
     if not learns_always(run) or eta == 0:
         return 0.0
@@ -140,9 +148,9 @@ def feedback(run: Run, params: Any, memory: Memory, lanes: int, seed: int) -> fl
     for sign, term in zip(SIGNS, memory[:2], strict=True):
         at = starts(run, params, sign, lanes=4 * lanes, seed=seed + 2)
         tau, survival = lengths_of(run.process, sign)
-        samples = gap(run.method, params, at, sign, eta, tau, seed=seed, survival=survival)
-        # `gap` is at b = 1/2: weights of 2
-        shares.append(root(square(samples)) / (2 * eta**2 * term.mean) if term.mean > 0 else 0.0)
+        samples = gap(run.method, params, at, sign, eta, tau, b=b, seed=seed, survival=survival)
+        update = eta * term.mean / (b if sign > 0 else 1 - b)
+        shares.append(root(square(samples)) / (eta * update) if update > 0 else 0.0)
     return max(shares)
 
 
@@ -162,18 +170,24 @@ def advise_b(run: Run, m: Moments, tau: int) -> tuple[float, str]:
 
 def advise_tau(run: Run, memory: Memory, bias: float) -> tuple[int, str]:
     """A phase length that keeps the transient bias within `bias`, and why."""
-    slow, settle = memory.slowest, memory.transient
-    plus, minus = memory.positive.autocorrelation, memory.negative.autocorrelation
-    why = f"the gradient's autocorrelation time is {plus:.1f} (+) and {minus:.1f} (-) ticks"
-    if slow * 50 > memory.watched:
-        why += f", more than {memory.watched} ticks can resolve, so take this as a lower bound"
+    slow, transient = memory.slowest, memory.transient
+    (plus, minus), watched = memory[:2], memory.watched
+    why = (
+        f"the gradient's autocorrelation time is {plus.autocorrelation:.1f} (+) and "
+        f"{minus.autocorrelation:.1f} (-) ticks, and phases settle e-fold in {plus.settling:.1f} "
+        f"and {minus.settling:.1f}"
+    )
+    if slow * 50 > watched:
+        why += f", more than {watched} ticks can resolve, so take this as a lower bound"
     if learns_always(run):
-        tau = int(np.ceil(max(settle / bias, slow)))
-        most = f"the transient bias is at most {settle:.3g}/tau of an update"
+        tau = int(np.ceil(max(transient / bias, slow)))
+        most = f"the transient bias is at most {transient:.3g}/tau of an update"
         return tau, f"{why}; {most}, so tau = {tau} keeps it within {bias:.0%}"
-    tau = max(1, int(np.ceil(slow * np.log(1 / bias)))) if slow > 1 or settle > 0 else 1
-    forgotten = f"the last state has forgotten the first to about {bias:.0%}"
-    return tau, f"{why}; after log(1/{bias:g}) of these times {forgotten}"
+    if slow == 1 and transient == 0:
+        return 1, f"{why}; the first tick of a phase is as good as any later one"
+    tau = max(1, int(np.ceil(slow * np.log(1 / bias))))
+    forgotten = f"about {bias:.0%} is left of what the state was at first"
+    return tau, f"{why}; after log(1/{bias:g}) of the longest of these times {forgotten}"
 
 
 def advise_eta(
@@ -226,12 +240,14 @@ def of_length(process: Process, tau: int) -> Process:
 
 def lengths_of(process: Process, sign: float) -> tuple[float, np.ndarray]:
     """The mean length tau of phases of this sign, and P(T >= t) for t = 1, 2, ..., at most LONGEST
-    ticks, as 4096 phases of the process show it.
+    ticks, as WAIT phases of the process show it.
     """
-    phases = tape(process, jax.random.key(0), 4096)
+    phases = tape(process, jax.random.key(0), WAIT)
     own = np.asarray(phases.sign) * sign > 0
     if not own.any():
-        raise ValueError("the process shows no phase of one sign in 4096 phases; choose another b.")
+        raise ValueError(
+            f"the process shows no phase of sign {sign:g} in {WAIT} phases; choose another b."
+        )
     ticks = np.sort(np.asarray(phases.ticks)[own])
     t = np.arange(1, min(int(ticks[-1]), LONGEST) + 1)
     survival = 1 - np.searchsorted(ticks, t) / len(ticks)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import Run
-from .frozen import local
+from .frozen import single
 from .moments import lane_sums
 
 
@@ -39,7 +39,7 @@ def stream(run: Run, params: Any, *, phases: int = 500, lanes: int = 512, seed: 
     """
     sums = lane_sums(run, params, phases=phases, lanes=lanes, seed=seed)
     n = sums.phases.sum(1)
-    if not local(run):
+    if not single(run):
         g = (sums.first[:, 0] - sums.first[:, 1]) / sums.pairs[:, None]
         return Stream(g, (sums.second.sum(1) - 2 * sums.cross) / sums.pairs)
     b = float(run.process.b)
