@@ -9,9 +9,12 @@ from flexphase import NLL, RBM, Optimiser, Rows, Run, aol, bars_and_stripes, cd,
 from flexphase.cli import options
 from flexphase.cli.train import METHODS, task_of, ticks_of
 from flexphase.estimators import Baseline
+from flexphase.theory import ahead
 from flexphase.theory.ahead import plan_run
 from flexphase.theory.ladder import RUNGS, Ladder, at_rate, climb, extrapolate
-from flexphase.theory.plan import of_length
+from flexphase.theory.mixing import Mixing
+from flexphase.theory.plan import Memory, Plan, of_length
+from flexphase.theory.variance import given
 
 
 def law(k: int, h: int) -> float:
@@ -55,12 +58,14 @@ TINY = Run(RBM(4, 3), *aol(0.5, 5), Rows(DATA), Optimiser(0.05))
 
 @pytest.mark.slow
 def test_the_search_moves_where_the_first_rates_end():
-    """Begun 2000 times too low, the advice lies where that of a good beginning does."""
+    """Begun 2048 times too low, the advice lies where that of a good beginning does, to within the
+    octave that `Ladder.sure` counts as the same.
+    """
     run = Run(RBM(4, 3), *cd(3), Rows(DATA), Optimiser(0.05))
     well, low = (climb(at_rate(run, eta), NLL(DATA), 60_000) for eta in (0.05, 0.05 / 2048))
     assert well.learns and low.learns
     rates = [ladder.eta * 2.0**ladder.best for ladder in (well, low)]
-    assert 1 / 8 <= rates[0] / rates[1] <= 8
+    assert 1 / 2 <= rates[0] / rates[1] <= 2
 
 
 def test_an_estimator_with_a_memory_gets_its_rate_and_is_told_the_rest():
@@ -68,6 +73,34 @@ def test_an_estimator_with_a_memory_gets_its_rate_and_is_told_the_rest():
     assert advice.moments is None and (advice.b, advice.tau) == (0.5, 5)
     assert "has a memory" in advice.reasons["b"] and advice.eta > 0
     assert "eta" in str(advice) and "table" in advice._repr_html_()
+
+
+@pytest.mark.parametrize("wins", [True, False])
+def test_what_is_said_of_eta_is_said_of_the_tau_that_is_advised(monkeypatch, wins):
+    """Short runs as a table: with phases of 20 ticks the best rate ends at 1, or at 9, after half
+    the run, and with the present 5 ticks as `law` has it.
+    """
+    values = {k: {h: np.array([-0.01, 0, 0.01]) + law(k, h) for h in RUNGS} for k in range(-5, 6)}
+    ladder, slow = Ladder(0.05, values), Mixing(1.0, 9.0, 1.0, 4.0)
+    advice = Plan(
+        0.5, 20, 1.0, {}, {"gradient": 1.0, "variance": 2.0}, Memory(slow, slow, 900), given(1, 1)
+    )
+    level = 1.0 if wins else 9.0
+    theirs = {k: np.array([-0.1, 0, 0.1]) + level + abs(k - 4) for k in (2, 3, 4)}
+    monkeypatch.setattr(ahead, "agreed", lambda *_, **__: ladder)
+    monkeypatch.setattr(ahead, "plan", lambda *_, **__: advice)
+    monkeypatch.setattr(ahead, "rung", lambda *_: theirs)
+    found = plan_run(TINY, NLL(DATA), ticks=40)
+    reason = found.reasons["eta"]
+    assert (found.tau, found.eta) == ((20, 0.05 * 2**4) if wins else (5, 0.05 * 2**3))
+    assert reason.startswith(f"{found.eta:.3g} ")
+    if wins:
+        assert "3 rates" in reason and "20 ticks" in reason and "metric" not in found.expected
+        assert found.expected["metric_at_half"] == pytest.approx(1.0)
+        assert found.expected["metric_at_half_sd"] == pytest.approx(0.1)
+    else:
+        assert "11 rates" in reason and "metric_at_half" not in found.expected
+        assert found.expected["metric"] == pytest.approx(law(3, 0), rel=1e-3)
 
 
 LEARNERS = {  # three methods; the planner was developed on the RBMs alone

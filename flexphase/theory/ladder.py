@@ -145,7 +145,7 @@ def climb(
 
     Args:
         run: of one setting.
-        metric: of one lane's parameters; lower is better.
+        metric: of one lane's parameters; it must fall as the network learns.
         ticks: the length of the run that is planned.
         average: the fraction from which slow weights are averaged where they will be read.
         seeds: networks for each rate.
