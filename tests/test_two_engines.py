@@ -18,6 +18,7 @@ from flexphase import (
     NLL,
     RBM,
     BoltzmannMachine,
+    ContrastiveHebbian,
     EquilibriumPropagation,
     ForwardForward,
     LabelContrast,
@@ -63,6 +64,9 @@ def layered():
     for centred in (True, False):
         method = EquilibriumPropagation((9, 8, 3), centred=centred)
         yield f"EquilibriumPropagation centred={centred}", method, Rows((DATA, targets))
+    for feedback in (1.0, 0.5):
+        method = ContrastiveHebbian((9, 8, 3), feedback)
+        yield f"ContrastiveHebbian feedback={feedback}", method, Rows((DATA, targets))
 
 
 #: Runs of each compiled engine: (name, method with its start, source).
