@@ -6,6 +6,10 @@ from flexphase.cli import COMMANDS, main, parser
 from flexphase.cli.chart import Curve, chart
 
 OPTIMUM, UNTRAINED = 108.131, 354.891  # closed forms, docs/conventions.md
+#: Slow weights, mean of the demo's four seeds. Measured: 159.6 +- 5.6, 129.2 +- 9.7 and 133.4 +-
+#: 37.6 (one seed of 32 fails, at 336), mean and sd over 32 seeds (100 to 131, compiled engine):
+#: four standard errors of a mean of four seeds above, and 3.5 for the last.
+MOST = {"two-term": 171, "ISD": 149, "always on": 200}
 
 
 def test_flexphase_alone_says_what_to_try(capsys):
@@ -19,8 +23,9 @@ def test_the_demo_shows_that_slow_weights_mend_flexible_phases(capsys):
     assert main(["demo", "--json"]) == 0
     rows = {row["rule"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert list(rows) == ["two-term", "ISD", "always on"]
-    for row in rows.values():
-        assert OPTIMUM < row["averaged"] < 200 and OPTIMUM < row["last"] < UNTRAINED
+    for name, row in rows.items():
+        assert OPTIMUM < row["averaged"] < MOST[name] and OPTIMUM < row["last"] < UNTRAINED
+    # slow weights are better by 46 +- 29 and 60 +- 50 nats, mean and sd over the same 32 seeds
     assert rows["ISD"]["averaged"] < rows["ISD"]["last"]
     assert rows["always on"]["averaged"] < rows["always on"]["last"]
     assert rows["always on"]["updates"] == 20 * rows["ISD"]["updates"]
