@@ -168,7 +168,7 @@ def test_slow_from_end_to_end(monkeypatch, tmp_path):
     raw_mnist()
     toys = {
         "slow": {"phases": [10, 40], "rates": 2, "seeds": 3},
-        "slow_mnist": {"phases": 4, "rates": 2, "seeds": 2, "shown": 100},
+        "slow_mnist": {"phases": 4, "rates": 2, "seeds": 2, "shown": 100, "each": 2},
     }
     for name, toy in toys.items():
         monkeypatch.setitem(figure(name).SIZES, "quick", toy)

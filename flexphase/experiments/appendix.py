@@ -148,7 +148,9 @@ def labels_shown(shares: list[float], learned: bool) -> Claim:
     )
 
 
-def samples(machine: xr.Dataset, averaged: bool = False, seed: int = 0) -> np.ndarray:
+def samples(
+    machine: xr.Dataset, averaged: bool = False, seed: int = 0, each: int = EACH
+) -> np.ndarray:
     """Pictures given each label, (classes, each, pixels), of one seed's last or slow weights."""
     params = bas.machine(machine.isel(seed=seed), averaged)
-    return np.asarray(class_samples(jax.random.key(0), params, each=EACH))
+    return np.asarray(class_samples(jax.random.key(0), params, each=each))

@@ -42,7 +42,7 @@ LOCAL = ["isd", "aol"]
 RATE = 0.05  # of the running mean
 TINY = 1e-4  # eta at which variance is measured: parameters hardly move
 PERMUTATIONS = 5000
-ROW = 8  # methods in a panel
+ROW = 5  # methods in a panel
 SIZES = {
     "quick": {
         "methods": ["rbm", "forward-forward", "equilibrium"],

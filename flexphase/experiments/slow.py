@@ -11,11 +11,12 @@ import xarray as xr
 from scipy import stats
 
 from ..report.findings import Claim, Findings
-from ..report.panels import Panel, Series, points
+from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, learning_rates, matching
 from .bas import BUILD, LABEL, METRICS, OPTIMUM, UNTRAINED, bounded
 from .claims import READ, Seeds, decide, is_worse, mean_sd, p_value
 from .fig2_bas import RULES as PAPER
+from .processes import medians
 from .seeds import wants_larger
 
 TITLE = "Slow weights: last iterate and average of every rule, on Bars and Stripes"
@@ -56,7 +57,8 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     remarks = [
         f"{size['phases'][-1]} phases, {size['seeds']} seeds, no visible bias; the average is over "
         f"the second half. {OPTIMUM} nats is the optimum, {UNTRAINED} an untrained machine; what "
-        f"ends worse than twice that is drawn at twice that.",
+        "ends worse than twice that is drawn at twice that. Points are medians over seeds, bars "
+        "the interquartile range over 1.349.",
         f"Best eta and NLL there: {'; '.join(at_best(full, rates))}.",
     ]
     panels = [against_eta(full, rates, LABEL), gains(ends, rates)]
@@ -85,9 +87,9 @@ def at_best(full: Ends, rates: list[float]) -> list[str]:
 
 
 def against_eta(full: Ends, rates: list[float], label: str) -> Panel:
-    """Mean and sd over seeds of every rule, last iterate solid and slow weights dashed."""
+    """Median and spread over seeds of every rule, last iterate solid and slow weights dashed."""
     series = [
-        points(f"{name}, {how}", rates, list(values), colour=i, line=j)
+        medians(f"{name}, {how}", rates, list(values), kind="points", colour=i, line=j)
         for i, (name, ends) in enumerate(full.items())
         for j, (how, values) in enumerate(ends.items())
     ]

@@ -11,13 +11,11 @@ import xarray as xr
 from ..data.mnist import fetch_mnist
 from ..record import Record
 from ..report.findings import Claim, Findings
-from ..report.panels import Panel
 from ..sweep import Sweep, cells, learning_rates, matching
 from .appendix import AVERAGE, LENGTH, UNTRAINED, pictures_panel, samples
 from .claims import READ, Seeds, is_worse, matters_less, mean_sd
 from .judge import accuracy, shows_label
 from .mnist import ERROR, EXACT_ERROR, HIDDEN, MACHINE, VISIBLE
-from .processes import medians
 from .seeds import wants_larger
 from .slow import Ends, against_eta, at_best, better_at_best
 
@@ -26,10 +24,9 @@ DATA = fetch_mnist
 PLAIN = ("rbm", VISIBLE, HIDDEN)
 LOW, HIGH = 0.00125, 0.02
 RULES = {f"CD-{LENGTH}": "cd", "ISD": "isd", "AoL": "aol", "AoL random T": "aol-random"}
-PICTURED = ["AoL", "AoL random T"]
 SIZES = {
-    "quick": {"phases": 1_000, "rates": 2, "seeds": 2, "shown": 500},
-    "full": {"phases": 20_000, "rates": 5, "seeds": 4, "shown": 1000},
+    "quick": {"phases": 1_000, "rates": 2, "seeds": 2, "shown": 500, "each": 5},
+    "full": {"phases": 20_000, "rates": 5, "seeds": 4, "shown": 1000, "each": 20},
 }
 
 
@@ -48,30 +45,36 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     rates = learning_rates(LOW, HIGH, size["rates"])
     runs = {name: matching(data["slow"], name=rule).sortby("eta") for name, rule in RULES.items()}
     ends = {name: {how: errors(run, READ[how]) for how in READ} for name, run in runs.items()}
-    drawn = {name: {how: pictures(runs[name], ends, name, how) for how in READ} for name in RULES}
     shown = {
-        name: {how: np.array([100 * shows_label(one) for one in each]) for how, each in by.items()}
-        for name, by in drawn.items()
+        name: {how: labels_shown(run, READ[how], size["each"]) for how in READ}
+        for name, run in runs.items()
     }
+    at_least = {name: {how: at_best_of(ends, shown, name, how) for how in READ} for name in RULES}
     remarks = [
         f"RBM {VISIBLE} x {HIDDEN}, no visible bias, phases of mean length {LENGTH}, b = 0.5, "
         f"{size['phases']} phases (CD: half as many updates), {size['seeds']} seeds; exact errors "
-        "on all test images; the average is over the second half.",
+        "on all test images; the average is over the second half. Points are medians over seeds, "
+        "bars the interquartile range over 1.349.",
         f"Best eta and test error in % there: {'; '.join(at_best(ends, rates))}.",
-        "Samples at the eta of the least error, of each seed: 20 of each class, as in the "
-        f"appendix, read by a classifier that reads {accuracy():.0%} of the real test images. "
-        f"They show their label, %: {'; '.join(in_words(name, by) for name, by in shown.items())}.",
+        f"Samples: {size['each']} of each class and seed, made as in the appendix, read by a "
+        f"classifier that reads {accuracy():.0%} of the real test images. At the eta of the least "
+        f"error they show their label, %: {'; '.join(map(in_words, at_least, at_least.values()))}.",
     ]
     panels = [
         against_eta(ends, rates, "test error (%)"),
-        labels_panel(shown),
-        *(
-            pictures_panel(f"{name}, {how}", drawn[name][how][0])
-            for name in PICTURED
-            for how in READ
+        against_eta(shown, rates, "share (%)")._replace(
+            title="Samples that show their label", ylim=(0, 115)
         ),
     ]
-    return Findings(panels, claims(ends, shown, rates), remarks)
+    for i in sorted({len(rates) // 2, len(rates) - 1}):
+        aol = runs["AoL"].isel(cell=i)
+        panels += [
+            pictures_panel(
+                f"AoL, eta {rates[i]:.2g}, {how}", samples(aol, averaged, each=size["each"])
+            )
+            for how, averaged in READ.items()
+        ]
+    return Findings(panels, claims(ends, at_least, rates), remarks)
 
 
 def errors(runs: xr.Dataset, averaged: bool) -> np.ndarray:
@@ -79,34 +82,24 @@ def errors(runs: xr.Dataset, averaged: bool) -> np.ndarray:
     return 100 * np.nan_to_num(Record(runs).final(ERROR, averaged).values, nan=UNTRAINED)
 
 
-def pictures(runs: xr.Dataset, ends: Ends, name: str, how: str) -> list[np.ndarray]:
-    """Samples of every seed, at the rate where this rule, read this way, errs least."""
-    best = runs.isel(cell=int(ends[name][how].mean(1).argmin()))
-    return [samples(best, READ[how], seed) for seed in range(best.sizes["seed"])]
+def labels_shown(runs: xr.Dataset, averaged: bool, each: int) -> np.ndarray:
+    """(rates, seeds): share of the samples, in per cent, that show the label that was clamped."""
+    shares = np.empty((runs.sizes["cell"], runs.sizes["seed"]))
+    for cell, seed in np.ndindex(shares.shape):
+        shares[cell, seed] = shows_label(samples(runs.isel(cell=cell), averaged, seed, each))
+    return 100 * shares
+
+
+def at_best_of(ends: Ends, values: Ends, name: str, how: str) -> np.ndarray:
+    """The seeds at the rate where this rule, read this way, errs least."""
+    return values[name][how][ends[name][how].mean(1).argmin()]
 
 
 def in_words(name: str, shown: dict[str, np.ndarray]) -> str:
     return f"{name} {', '.join(f'{how} {mean_sd(values)}' for how, values in shown.items())}"
 
 
-def labels_panel(shown: Ends) -> Panel:
-    """Share of the samples that show their label, rule by rule."""
-    x = np.arange(len(shown))
-    series = [
-        medians(
-            how,
-            x + (0.1 if averaged else -0.1),
-            [by[how] for by in shown.values()],
-            kind="dots",
-            colour=int(averaged),
-        )
-        for how, averaged in READ.items()
-    ]
-    title = "Samples that show their label"
-    return Panel(title, "rule", "share (%)", series, names=list(shown), ylim=(0, 100))
-
-
-def claims(ends: Ends, shown: Ends, rates: list[float]) -> list[Claim]:
+def claims(ends: Ends, shown: dict[str, Any], rates: list[float]) -> list[Claim]:
     """Written before the first run; each could come out otherwise."""
     found = []
     for name, each in ends.items():
@@ -116,7 +109,7 @@ def claims(ends: Ends, shown: Ends, rates: list[float]) -> list[Claim]:
             better_at_best(name, each),
             more_labels(name, shown[name]),
         ]
-    best = {how: [by[how][by[how].mean(1).argmin()] for by in ends.values()] for how in READ}
+    best = {how: [at_best_of(ends, ends, name, how) for name in ends] for how in READ}
     words = "With slow weights the rules differ less, each at its own best eta."
     return [*found, matters_less(words, "rules", best["last iterate"], best["slow weights"])]
 

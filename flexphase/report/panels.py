@@ -12,6 +12,9 @@ import xarray as xr
 
 from ..plot import LINES, PALETTE, class_pictures, over_seeds
 
+FEW = 6  # places on a logarithmic axis that are labelled each
+MANY = 6  # names in a legend of one column
+
 
 class Series(NamedTuple):
     """One curve of a panel."""
@@ -116,14 +119,24 @@ def panel_on(ax: Any, panel: Panel) -> None:
     ax.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
     ax.set_xscale("log" if panel.logx else "linear")
     ax.set_yscale("log" if panel.logy else "linear")
+    if panel.logx and (few := few_places(panel)):
+        ax.set_xticks(few, [f"{x:.2g}" for x in few])
+        ax.set_xticks([], minor=True)
     if panel.ylim:
         ax.set_ylim(*panel.ylim)
     if panel.names:
         ax.set_xticks(range(len(panel.names)), panel.names, fontsize=7)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25)
-    if ax.get_legend_handles_labels()[1]:
-        ax.legend(frameon=False, fontsize=8)
+    if names := ax.get_legend_handles_labels()[1]:
+        many = len(names) > MANY
+        ax.legend(frameon=False, fontsize=7 if many else 8, ncols=2 if many else 1)
+
+
+def few_places(panel: Panel) -> list[float]:
+    """The x of a panel's points where they are few, so that each can have its label."""
+    places = sorted({float(x) for s in panel.series for x in np.atleast_1d(s.x)})
+    return places if len(places) <= FEW else []
 
 
 def series_on(ax: Any, s: Series) -> None:
