@@ -88,13 +88,13 @@ from .methods import (
 from .methods.helmholtz import HelmholtzNLL
 from .methods.hopfield import Recall, Stored
 from .methods.nce import CoinNoise, GaussianNoise
-from .methods.predictive_coding import Clamped
 from .metrics import AtEnd, OverLanes
 from .observers import PhaseStatistics, Trace
 from .phases import (
     Alternating,
     Bernoulli,
     Blocks,
+    Clamped,
     Empirical,
     Fixed,
     Gamma,

@@ -57,13 +57,15 @@ class Record:
 
     def metric_name(self, metric: str | None = None) -> str:
         """The metric of that name, which must be there; the first one if None."""
+        if metric in self.dataset:  # also where many records were joined, which list none
+            return str(metric)
         if not self.metrics:
             raise ValueError("this record holds no metric; train with metrics={name: function}.")
-        if metric is not None and metric not in self.metrics:
+        if metric is not None:
             raise ValueError(
                 f"this record holds no metric {metric!r}; choose from {', '.join(self.metrics)}."
             )
-        return metric or self.metrics[0]
+        return self.metrics[0]
 
     @property
     def params(self) -> dict[str, np.ndarray]:

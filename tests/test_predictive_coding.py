@@ -19,8 +19,8 @@ from flexphase.cli import main
 from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import Rows, digits, mnist
 from flexphase.methods.equilibrium_propagation import Accuracy
-from flexphase.methods.predictive_coding import Clamped, PredictiveCoding, energy
-from flexphase.phases import Fixed, Geometric, Phases
+from flexphase.methods.predictive_coding import PredictiveCoding, energy
+from flexphase.phases import Clamped, Fixed, Geometric, Phases
 from flexphase.record import Record
 from flexphase.replicas import Batches, Replicas
 from flexphase.rules import aol, isd
@@ -249,7 +249,7 @@ def test_the_command_line_trains_with_clamped_phases(capsys, tmp_path):
         )
         assert code == 0 and told["updates"] == updates and told["metric"] == "test_error"
         process = Record.load(out / "record.nc").config["run"]["process"]
-        assert process["selection"]["class"] == "flexphase.methods.predictive_coding.Clamped"
+        assert process["selection"]["class"] == "flexphase.phases.selections.Clamped"
     code, _, err = command(capsys, "train", "predictive-coding", "--rule", "two-term")
     assert code == 2 and "no negative term" in err
     code, _, err = command(capsys, "train", "predictive-coding", "--data", "bas")

@@ -20,8 +20,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     """
     from ..data import Rows
     from ..methods import PredictiveCoding
-    from ..methods.predictive_coding import Clamped
-    from ..phases import Phases
+    from ..phases import Clamped, Phases
 
     if is_paired(args):
         raise ValueError(

@@ -103,18 +103,3 @@ class PredictiveCoding(Layered):
     def predict(self, params: Params, inputs: Array) -> Array:
         """The output of the feed-forward pass, for each row."""
         return jax.vmap(lambda x: self.forward(params, x)[-1])(inputs)
-
-
-class Clamped(eqx.Module):
-    """A selection of phases that are all positive, for learners with one equilibrium:
-    `Phases(Clamped(), Fixed(20))`. b is 1, and so is every importance weight.
-    """
-
-    b: float = eqx.field(static=True, default=1.0)
-    alternates: bool = eqx.field(static=True, default=False)
-
-    def init(self, key: Key) -> tuple[()]:
-        return ()
-
-    def sign(self, u: Array, n: Array, state: tuple[()] = ()) -> tuple[Array, tuple[()]]:
-        return jnp.ones_like(u), ()

@@ -20,12 +20,22 @@ from .neither import Pauses, Sinusoidal
 from .process import Phases, Stretched, tape
 from .recorded import Recorded
 from .schedule import Schedule, Tick, schedule
-from .selections import Alternating, Bernoulli, Blocks, Homeostatic, Markov, Pairs, Selection
+from .selections import (
+    Alternating,
+    Bernoulli,
+    Blocks,
+    Clamped,
+    Homeostatic,
+    Markov,
+    Pairs,
+    Selection,
+)
 
 __all__ = [
     "Alternating",
     "Bernoulli",
     "Blocks",
+    "Clamped",
     "Duration",
     "Empirical",
     "Fixed",

@@ -164,3 +164,18 @@ class Blocks(eqx.Module):
     def sign(self, u: Array, n: Array, state: tuple[()] = ()) -> tuple[Array, tuple[()]]:
         at = n % (self.n_positive + self.n_negative)
         return jnp.where(at < self.n_positive, 1.0, -1.0), ()
+
+
+class Clamped(eqx.Module):
+    """A selection of phases that are all positive, for learners with one equilibrium:
+    `Phases(Clamped(), Fixed(20))`. b is 1, and so is every importance weight.
+    """
+
+    b: float = eqx.field(static=True, default=1.0)
+    alternates: bool = eqx.field(static=True, default=False)
+
+    def init(self, key: Key) -> tuple[()]:
+        return ()
+
+    def sign(self, u: Array, n: Array, state: tuple[()] = ()) -> tuple[Array, tuple[()]]:
+        return jnp.ones_like(u), ()
