@@ -13,7 +13,7 @@ from jax import Array
 from ..core import Phase, State, phase_keys
 from ..data.held import Held
 from ..data.sources import random_row
-from ..estimators import TwoTerm, Weighted
+from ..estimators import TwoTerm, Weighted, weigh_always_on, weigh_isd
 from ..lanes import Lanes
 
 SLOTS = 4096  # phases per lane in a block of tape, at most
@@ -64,6 +64,8 @@ def remembers(estimator: Any) -> bool:
     return isinstance(estimator, TwoTerm)
 
 
+#: The rules of the paper say the same at all ticks between; to try them would cost a compilation.
+OWN = (weigh_isd, weigh_always_on)
 #: Rules are tried on phases of few ticks and of very many: at all ticks near both ends, and at some
 #: between.
 LONG, NEAR = 2**24, 2**13
@@ -96,7 +98,7 @@ def not_on_tape(estimator: Any) -> str | None:
             f"the estimator {type(estimator).__name__} has a memory of its own, and the native "
             "engines know the weighted kind (Weighted) and two_term only."
         )
-    if not steady(estimator):
+    if estimator.weigh not in OWN and not steady(estimator):
         return (
             "the native engines need an estimator whose weight is the same at all ticks of a "
             "phase but the first and the last."
