@@ -5,6 +5,7 @@ A metric is built from images and their true labels and is a function of paramet
 `train(metrics=...)` wants it.
 """
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -174,6 +175,7 @@ def fits(params: Params, images: Array, classes: int) -> None:
         )
 
 
+@partial(jax.jit, static_argnames=("classes", "each", "steps"))
 def class_samples(
     key: Key, params: Params, classes: int = 10, each: int = 8, steps: int = 1000
 ) -> Array:

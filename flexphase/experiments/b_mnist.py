@@ -27,7 +27,7 @@ PLAIN = ("rbm", VISIBLE, HIDDEN)
 BS = [0.1, 0.3, 0.5, 0.7, 0.9]
 ETAS = [0.0025, 0.005]
 SIZES = {
-    "quick": {"phases": 1_000, "seeds": 3, "shown": 500},
+    "quick": {"phases": 500, "seeds": 3, "shown": 500},
     "full": {"phases": 10_000, "seeds": 16, "shown": 1000},
 }
 

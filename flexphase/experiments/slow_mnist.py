@@ -25,7 +25,7 @@ PLAIN = ("rbm", VISIBLE, HIDDEN)
 LOW, HIGH = 0.00125, 0.02
 RULES = {f"CD-{LENGTH}": "cd", "ISD": "isd", "AoL": "aol", "AoL random T": "aol-random"}
 SIZES = {
-    "quick": {"phases": 1_000, "rates": 2, "seeds": 2, "shown": 500, "each": 5},
+    "quick": {"phases": 500, "rates": 2, "seeds": 2, "shown": 500, "each": 5},
     "full": {"phases": 20_000, "rates": 5, "seeds": 4, "shown": 1000, "each": 20},
 }
 
