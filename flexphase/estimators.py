@@ -77,7 +77,7 @@ class TwoTerm(eqx.Module):
 class PhaseChange(TwoTerm):
     """What a phase added to its term, learned at its end: step = sign/prob (g_T - g_1).
 
-    The sum of the changes that `Differential` learns tick by tick, but the weights rest meanwhile,
+    What `Differential` learns tick by tick, less its first tick; but the weights rest meanwhile,
     so that learning does not move what it measures. Remembers g_1 until the end of the phase, and
     nothing across phases. A stimulus should change in a phase of sign 0.
     """

@@ -81,16 +81,21 @@ class RuleEntry:
 
     `label` is what a legend shows: `{T}` stands for the length of a phase, `{b}` for the
     probability of a positive one. `update` says what a parameter update takes: a pair of phases,
-    a phase or a tick. `build(args)` gives the process and the estimator.
+    a phase or a tick.
     """
 
-    name: str
+    name: str  # as `rules.named` knows it
     words: str  # rules with the same words stand together in the help
     label: str
     update: Literal["pair", "phase", "tick"]
     uses_b: bool
-    build: Callable[[argparse.Namespace], "Rule"]
     random_length: bool = False  # --length is then the mean
+
+    def build(self, args: argparse.Namespace) -> "Rule":
+        """The process and the estimator."""
+        from ..rules import named
+
+        return named(self.name, args.b, args.length)
 
 
 @dataclass(frozen=True, kw_only=True)

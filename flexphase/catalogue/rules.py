@@ -1,37 +1,8 @@
 """The learning rules that `--rule` names."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 from .entries import RuleEntry
-
-if TYPE_CHECKING:
-    from ..rules import Rule
-
-
-def two_term(args: argparse.Namespace) -> "Rule":
-    from ..rules import cd
-
-    return cd(args.length)
-
-
-def isd(args: argparse.Namespace) -> "Rule":
-    from ..rules import isd
-
-    return isd(args.b, args.length)
-
-
-def aol(args: argparse.Namespace) -> "Rule":
-    from ..rules import aol
-
-    return aol(args.b, args.length)
-
-
-def aol_random(args: argparse.Namespace) -> "Rule":
-    from ..rules import aol_random
-
-    return aol_random(args.b, args.length)
-
 
 ENTRIES = (
     RuleEntry(
@@ -40,7 +11,6 @@ ENTRIES = (
         label="CD-{length}",
         update="pair",
         uses_b=False,
-        build=two_term,
     ),
     RuleEntry(
         name="two-term",
@@ -48,7 +18,6 @@ ENTRIES = (
         label="two-term{T}",
         update="pair",
         uses_b=False,
-        build=two_term,
     ),
     RuleEntry(
         name="isd",
@@ -56,7 +25,6 @@ ENTRIES = (
         label="ISD{T}{b}",
         update="phase",
         uses_b=True,
-        build=isd,
     ),
     RuleEntry(
         name="aol",
@@ -64,7 +32,6 @@ ENTRIES = (
         label="AoL{T}{b}",
         update="tick",
         uses_b=True,
-        build=aol,
     ),
     RuleEntry(
         name="aol-random",
@@ -72,7 +39,6 @@ ENTRIES = (
         label="AoL random T{T}{b}",
         update="tick",
         uses_b=True,
-        build=aol_random,
         random_length=True,
     ),
 )

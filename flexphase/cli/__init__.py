@@ -32,7 +32,7 @@ flexphase {version}: contrastive learning with flexible phases. Try
   flexphase train forward-forward     8x8 digits, one random phase at a time
   flexphase sample RUN                what the machine in the folder RUN has learned
   flexphase plan RUN                  which b, tau and eta it should take, and why
-  flexphase live                      a page where phases run before your eyes
+  flexphase live                      a page that shows phases and learning live
   flexphase reproduce all --quick     every figure of the paper, in minutes
 
 flexphase COMMAND --help shows all options; in Python: import flexphase."""

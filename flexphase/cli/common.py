@@ -9,13 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-
-def say(text: str) -> None:
-    """Print a message on standard error, because standard output is for results. Where that cannot
-    be written to, the message is dropped and the command goes on.
-    """
-    with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+from ..progress import say as say
 
 
 @contextlib.contextmanager
