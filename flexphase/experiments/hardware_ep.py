@@ -41,7 +41,7 @@ LIMITS = {
     "asymmetry": [0.01, 0.1],
 }
 SIZES: dict[str, dict[str, Any]] = {
-    "quick": {"phases": 2_000, "seeds": 2, **LIMITS},
+    "quick": {"phases": 1_000, "seeds": 2, **LIMITS},
     "full": {"phases": 5_000, "seeds": 3, **LIMITS},
 }
 
