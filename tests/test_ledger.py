@@ -17,6 +17,7 @@ from flexphase.core import init, tick
 from flexphase.costs.ledger import ALWAYS, table
 from flexphase.costs.meter import Meter
 from flexphase.costs.operations import operations
+from flexphase.costs.signals import of_estimator
 
 T = 4
 DATA = fp.bars_and_stripes(2)
@@ -179,3 +180,10 @@ def test_a_table_shows_them_side_by_side(ledgers):
     assert rows["memory of TwoTerm, numbers per synapse"][2] == "-"
     assert rows["learning is switched on and off"][:4] == ["yes", "yes", "yes", "-"]
     assert "energy per update" in rows
+
+
+def test_only_the_two_term_rule_needs_phases_that_alternate():
+    """`phase_change` refuses phases of one tick, whatever their order; that is another matter."""
+    own = [estimators.two_term, estimators.isd, estimators.always_on]
+    own += [estimators.differential, estimators.phase_change]
+    assert [of_estimator(each)["alternation"] for each in own] == [True, *[False] * 4]

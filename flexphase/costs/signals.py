@@ -70,7 +70,7 @@ def tried(
 def refuses_random_phases(estimator: Estimator) -> bool:
     """Does its check raise for phases of random sign?"""
     try:
-        estimator.check(Phases(Bernoulli(0.5), Fixed(1)))
+        estimator.check(Phases(Bernoulli(0.5), Fixed(TICKS)))
     except ValueError:
         return True
     return False
