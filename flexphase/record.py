@@ -21,7 +21,9 @@ import xarray as xr
 from . import __version__, files, record_view
 from .contract import complete, complete_part
 from .core import Method, Run
-from .describe import VERSIONED, Builder, described
+from .describe import described
+from .inspecting import VERSIONED
+from .rebuild import Builder
 from .record_schema import CLOCKS, check_record
 
 #: Names that begin like this are the record's own.

@@ -17,8 +17,9 @@ from test_conformance import ESTIMATORS, METHODS, PROCESSES, six_units, triples
 
 import flexphase as fp
 from flexphase import estimators
-from flexphase.describe import Builder, describe, described, digest
+from flexphase.describe import describe, described, digest
 from flexphase.optimisers import LayerRates
+from flexphase.rebuild import Builder
 
 ROWS = fp.bars_and_stripes(2)
 
@@ -297,7 +298,7 @@ def test_own_classes_are_built_only_if_they_are_allowed():
         ({"class": "os.system"}, "not part of flexphase"),
         ({"class": "flexphase.__main__.main"}, "not part of flexphase"),
         ({"class": "flexphase.sweep.executors.Local"}, "not part of flexphase"),
-        ({"class": "flexphase.describe.Builder"}, "no part of a run"),
+        ({"class": "flexphase.rebuild.Builder"}, "no part of a run"),
         ({"class": "flexphase.methods.rbm.RBX"}, "there is no"),
         ({"class": "flexphase.methods.rbm.RBM", "visible": -1, "hidden": 3}, "visible must be"),
         ({"class": "flexphase.methods.rbm.RBM"}, "cannot be made from its fields"),

@@ -9,8 +9,8 @@ import pytest
 import flexphase as fp
 from flexphase import plot
 from flexphase.core import init, tick
-from flexphase.describe import VERSIONED
 from flexphase.folder import RunFolder
+from flexphase.inspecting import VERSIONED
 from flexphase.methods.nce import Precision, log_normal
 from flexphase.record import deciding_versions
 
