@@ -233,6 +233,12 @@ def test_predictive_coding_refuses_words_for_negative_phases(words, name, capsys
     refused(capsys, f"train predictive-coding {words}", says)
 
 
+def test_rules_of_two_terms_have_no_b(capsys):
+    """It was ignored without a word."""
+    for rule in ("cd", "two-term"):
+        refused(capsys, f"train rbm --data bas:2 --rule {rule} --b 0.3", "so leave out --b; it is")
+
+
 @pytest.mark.parametrize(
     ("words", "b"),  # the share of positive phases in closed form
     [

@@ -143,6 +143,11 @@ def given(args: argparse.Namespace, name: str) -> Any:
     return vars(args).get(name)
 
 
+def says_b(args: argparse.Namespace) -> bool:
+    """Is there another b than the usual one?"""
+    return args.b != 0.5
+
+
 def composed(args: argparse.Namespace) -> bool:
     """Do the words say which phases, so that --rule names the estimator alone?"""
     return any(given(args, name) is not None for name in ("select", "duration", "recorded"))
@@ -157,8 +162,13 @@ def entries(args: argparse.Namespace) -> tuple[PhaseEntry, PhaseEntry]:
 def check_words(args: argparse.Namespace) -> None:
     """Every word must have an effect."""
     own = [name for name in FORMS if name != "b" and given(args, name) is not None]
-    b = ["b"] if args.b != 0.5 else []
+    b = ["b"] if says_b(args) else []
     if not composed(args):
+        if b and not RULES[args.rule].uses_b:
+            raise ValueError(
+                f"--rule {args.rule} takes a positive and a negative phase in turn, so leave out "
+                f"--b; it is for {', '.join(name for name, r in RULES.items() if r.uses_b)}."
+            )
         if own:
             raise ValueError(
                 f"{FORMS[own[0]].split()[0]} says more about phases that --select, --duration or "

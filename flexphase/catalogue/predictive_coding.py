@@ -28,7 +28,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
             "(an update after each inference), aol (at every step of it) or aol-random."
         )
     signs = [name for name in ("select", "recorded") if phases.given(args, name) is not None]
-    signs += ["b"] if args.b != 0.5 else []
+    signs += ["b"] if phases.says_b(args) else []
     if signs:
         raise ValueError(
             f"all phases of predictive coding are positive, so leave out --{signs[0]}; --length "
