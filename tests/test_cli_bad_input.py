@@ -317,13 +317,31 @@ def test_records_that_are_none(tmp_path, capsys):
     assert not (tmp_path / "f.png").exists()
 
 
-@pytest.mark.parametrize("options", ["no json", "{}", "[1]", "3"])
-def test_damaged_options_of_a_record(options, tmp_path):
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("no json", "Expecting value"),
+        ("{}", "KeyError"),
+        ("[1]", "TypeError"),
+        ("3", "TypeError"),
+        ('{"method": "perceptron"}', "KeyError"),
+        ('{"method": "rbm", "batch": "x"}', "--batch: 'x' is not a number"),
+        ('{"method": "rbm", "optimiser": 0}', "--optimiser: invalid choice"),
+        ('{"method": "rbm", "optimiser": "chain"}', "--optimiser: invalid choice"),
+        ('{"method": "rbm", "lr": [0.1]}', "is not a number"),
+        ('{"method": "rbm", "lr": null}', "is not a number"),
+        ('{"method": "rbm", "no_visible_bias": "yes"}', "--no-visible-bias is yes or no"),
+        ('{"method": "rbm", "stay": [0.5]}', "expected 2 arguments"),
+        ('{"method": "rbm", "colour": "red"}', "there is no option colour"),
+    ],
+)
+def test_damaged_options_of_a_record(options, says, tmp_path):
     from flexphase.cli.records import Kept
     from flexphase.record import Record
 
-    with pytest.raises(ValueError, match="are damaged; train again"):
+    with pytest.raises(ValueError, match=r"are damaged .*; train again") as refusal:
         _ = Kept(Record(xr.Dataset(attrs={"options": options})), tmp_path).options
+    assert says in str(refusal.value)
 
 
 def test_an_error_of_ours_is_one_line_too(capsys, monkeypatch):

@@ -1,6 +1,7 @@
 """The catalogue: what it says is true of the library, and an entry is all that a method needs."""
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from flexphase.catalogue.equilibrium_propagation import upper_rates
 from flexphase.catalogue.rules import legend
 from flexphase.cli import options, parser
 from flexphase.cli.records import Kept
+from flexphase.cli.train import to_keep
 from flexphase.estimators import always_on, isd, two_term
 
 PAGE = (Path(__file__).parent.parent / "docs" / "cli.md").read_text()
@@ -24,9 +26,9 @@ def test_defaults_of_a_method_are_words_that_exist(method):
     assert method.rule in RULES and method.optimiser in OPTIMISERS
     assert method.data.partition(":")[0] in DATASETS
     assert hasattr(flexphase.methods, method.kind)
-    kept = options.defaults(method.name)
+    kept = options.options_of(method.name)
     for name in ("data", "rule", "length", "lr", "optimiser", "records"):
-        assert kept[name] == getattr(method, name)
+        assert getattr(kept, name) == getattr(method, name)
 
 
 def test_a_method_is_found_by_its_file_alone(tmp_path, monkeypatch, capsys):
@@ -93,4 +95,20 @@ def test_a_record_of_an_earlier_version_gets_the_defaults_of_new_options(tmp_pat
 
     said = '{"method": "equilibrium-propagation", "data": "digits", "side": null, "lr": 0.5}'
     kept = Kept(Record(xr.Dataset(attrs={"options": said})), tmp_path).options
-    assert (kept["lr"], kept["beta"], kept["rule"]) == (0.5, 0.5, "two-term")
+    assert (kept.lr, kept.beta, kept.rule) == (0.5, 0.5, "two-term")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *METHODS,
+        "rbm --no-visible-bias --average none --batch 3 --stay 0.5 0.25 --select markov",
+        "equilibrium-propagation --hidden 5 4 --upper-rate 0.1 0.3 --no-centred --data a=b.npy",
+        "forward-forward --lr 1e-9 --device digital8,range=2 --updates 7 --threads 2",
+    ],
+)
+def test_options_of_a_record_are_those_that_were_given(words):
+    """Through JSON and back."""
+    args = parser().parse_args(["train", *words.split()])
+    kept = to_keep(args)
+    assert vars(options.options_of(args.method, json.loads(json.dumps(kept)))) == kept

@@ -1,6 +1,5 @@
 """`--device`, `flexphase ledger` and `flexphase study` as a user types them."""
 
-import argparse
 import json
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from flexphase import Record, kernels
 from flexphase.catalogue import METHODS, devices
 from flexphase.cli import main
-from flexphase.cli.options import defaults
+from flexphase.cli.options import options_of
 from flexphase.cli.train import task_of
 from flexphase.experiments import STUDIES, figure, figures_in
 from flexphase.hardware.device import Device
@@ -113,8 +112,7 @@ def test_a_bad_ledger_is_one_sentence(words, says, capsys):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_takes_a_device(name):
-    words = {"method": name, "device": "digital8,range=2"}
-    task = task_of(argparse.Namespace(**defaults(name) | words))
+    task = task_of(options_of(name, {"device": "digital8,range=2"}))
     assert isinstance(task.run.optimiser, OnDevice) and task.run.optimiser.device.bits == 8
 
 

@@ -13,7 +13,7 @@ import pytest
 from flexphase import NCE, estimators
 from flexphase.catalogue.phases import DURATIONS, FORMS, SELECTIONS, rule_of
 from flexphase.cli import main, parser
-from flexphase.cli.options import defaults
+from flexphase.cli.options import options_of
 from flexphase.cli.train import task_of
 from flexphase.core import lane_keys
 from flexphase.phases import (
@@ -264,6 +264,6 @@ def with_options(args, **changed):
 
 
 def test_the_defaults_of_train_name_no_phases_of_ones_own():
-    kept = defaults("rbm")
+    kept = vars(options_of("rbm"))
     assert all(kept[name] is None for name in ("select", "duration", "recorded", "hold"))
     assert all(kept[name] is None for name in FORMS if name != "b")

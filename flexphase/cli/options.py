@@ -4,6 +4,7 @@ catalogue.
 
 import argparse
 from itertools import groupby
+from typing import Any, NoReturn
 
 from ..catalogue import METHODS, RULES, MethodEntry, datasets, devices
 from ..catalogue.arguments import (
@@ -198,11 +199,41 @@ def training(p: argparse.ArgumentParser, method: MethodEntry) -> None:
     )
 
 
-def defaults(name: str) -> dict[str, object]:
-    """Every option of `flexphase train NAME` that describes the run, at its default: what a record
-    of an earlier version did not say.
+class Options(argparse.ArgumentParser):
+    """The options of `flexphase train NAME` that say what is trained; errors are ValueErrors."""
+
+    def __init__(self, name: str):
+        super().__init__(allow_abbrev=False, add_help=False)
+        for group in (data_and_model, learning_rule, training):
+            group(self, METHODS[name])
+        self.set_defaults(method=name)
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+def options_of(name: str, given: dict[str, Any] | None = None) -> argparse.Namespace:
+    """The options of `flexphase train NAME` with these values, read as the words of a command line
+    are: values that come from a file are checked by the same rules. What is not given, because an
+    earlier version did not know it, has its default.
     """
-    p = argparse.ArgumentParser()
-    for group in (data_and_model, learning_rule, training):
-        group(p, METHODS[name])
-    return vars(p.parse_args([]))
+    p = Options(name)
+    values = {key: value for key, value in (given or {}).items() if key != "method"}
+    known = {action.dest: action for action in p._actions}
+    if strange := values.keys() - known.keys():
+        raise ValueError(f"there is no option {min(strange)}")
+    return p.parse_args([word for key in values for word in words(known[key], values[key])])
+
+
+def words(action: argparse.Action, value: Any) -> list[str]:
+    """What one writes on the command line so that an option has this value."""
+    name, *off = action.option_strings  # --no-NAME, where there is one
+    if repr(value) == repr(action.default):
+        return []
+    if action.nargs == 0 and not isinstance(value, bool):
+        raise ValueError(f"{name} is yes or no, not {value!r}")
+    if action.nargs == 0:
+        return [name] if value else off
+    if action.nargs is None:
+        return [f"{name}={'none' if value is None else value}"]
+    return [name, *map(str, value if isinstance(value, list) else [value])]

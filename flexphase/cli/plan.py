@@ -142,7 +142,7 @@ def for_record(kept: Kept, options: argparse.Namespace) -> Any:
     """
     if not options.checkpoint and "options" in kept.record.attrs:
         refuse_for_checkpoints(options)
-        words = argparse.Namespace(**kept.options)
+        words = kept.options
         return for_words(words, options, words.average or (0.5 if options.averaged else None))
     if not options.checkpoint:
         say("The record was made in Python: this advice holds at its parameters only.")

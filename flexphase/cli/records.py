@@ -1,11 +1,11 @@
 """Records that the commands read, and files that they must not overwrite."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .options import defaults
+from .. import files
+from .options import options_of
 
 
 class Kept(NamedTuple):
@@ -15,22 +15,17 @@ class Kept(NamedTuple):
     folder: Path
 
     @property
-    def options(self) -> dict[str, Any]:
-        """The options that `flexphase train` was given; what a record of an earlier version does
-        not say is at its default.
-        """
+    def options(self) -> argparse.Namespace:
+        """The options that `flexphase train` was given, checked as if they were given again."""
         if "options" not in self.record.attrs:
             raise ValueError(
                 f"the record in {self.folder} was not made by flexphase train, so the data that it "
                 "learned are not known."
             )
-        try:
-            given = json.loads(self.record.attrs["options"])
-            return defaults(given["method"]) | given
-        except (ValueError, KeyError, TypeError):
-            raise ValueError(
-                f"the options in the record in {self.folder} are damaged; train again."
-            ) from None
+        damaged = f"the options in the record in {self.folder} are damaged"
+        with files.understood(damaged, "; train again"):
+            given = files.plain_json(self.record.attrs["options"])
+            return options_of(given["method"], given)
 
     def run(self, lane: int = 0) -> Any:
         """The run that made this record, of one lane; its data are loaded again where they are too
@@ -50,7 +45,7 @@ class Kept(NamedTuple):
         if "options" in self.record.attrs:
             from .train import task_of
 
-            data = tuple(jax.tree.leaves(task_of(argparse.Namespace(**self.options)).run.source))
+            data = tuple(jax.tree.leaves(task_of(self.options).run.source))
         return type(self.record)(self.record.dataset.isel(at)).run(data)
 
     @property

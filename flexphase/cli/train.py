@@ -89,11 +89,7 @@ def go(args: argparse.Namespace, task: Task, data: Any, ticks: int, folder: Path
             f"{folder} holds a record without its checkpoint, so there is nothing to go on from; "
             "choose another folder."
         )
-    given = {
-        k: v
-        for k, v in vars(args).items()
-        if k not in ("func", "command", "words", "json", "resume", "out")
-    }
+    given = to_keep(args)
     about = {
         "options": given,
         "command": ["flexphase", *args.words],
@@ -133,6 +129,12 @@ def go(args: argparse.Namespace, task: Task, data: Any, ticks: int, folder: Path
         with STOPPING.undisturbed():
             keep(record, folder, about)
     return report(args, record, folder)
+
+
+def to_keep(args: argparse.Namespace) -> dict[str, Any]:
+    """The options that say what is trained; `options.options_of` reads them again."""
+    rest = ("func", "command", "words", "json", "resume", "out")
+    return {name: value for name, value in vars(args).items() if name not in rest}
 
 
 def task_of(options: argparse.Namespace) -> Task:
