@@ -203,8 +203,8 @@ def test_equilibrium_from_end_to_end(monkeypatch, tmp_path):
     monkeypatch.setitem(figure("equilibrium").SIZES, "quick", toy)
     assert main(["study", "equilibrium", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
     dataset = kept(tmp_path / "run" / "equilibrium.nc")
-    assert dataset["averaged.final.error"].shape == (29, 2)
-    assert len(json.loads(dataset.attrs["claims"])) == 9
+    assert dataset["averaged.final.error"].shape == (33, 2)
+    assert len(json.loads(dataset.attrs["claims"])) == 11
 
 
 @pytest.mark.slow

@@ -77,6 +77,8 @@ RULES = {
     "pairs-nudge": Rule("ISD,\npairs,\nbeta 2", "pairs", (0.003, 0.01), 2.0),
     "pairs-rates": Rule("ISD,\npairs,\nslow W_1", "pairs", (0.003, 0.01), 2.0, (0.1, 1.0)),
     "pairs-norm": Rule("pairs,\nequal\n|x|", "pairs", (0.003, 0.01), 2.0, norm=True),
+    "pairs-long": Rule("pairs,\nbeta 2,\nT = 40", "pairs", (0.003, 0.01), 2.0, T=40),
+    "held": Rule("four\nphases,\nbeta 2", "held", (0.003, 0.01), 2.0),
     "change": Rule("change,\nevery tick", "change", (0.003, 0.01)),
     "change-nudge": Rule("change,\nbeta 2", "change", (0.01, 0.03), 2.0),
     "change-rates": Rule("change,\nbeta 2,\nslow W_2", "change", (0.03, 0.06), 2.0, (1.0, 0.1)),
@@ -93,7 +95,7 @@ PANELS = {
     "Terms of single phases": [name for name in RULES if name not in CLASSICAL + WITHIN],
     "Changes within a nudged phase": WITHIN,
 }
-TWICE = [name for name in LOCAL if name != "independent"]  # see a stimulus in two phases
+TWICE = [name for name in LOCAL if name != "independent"]  # see a stimulus more than once
 RATE = 0.01  # of the running mean: about 100 phases
 
 
@@ -118,7 +120,7 @@ def rows(norm: bool) -> Rows:
 
 
 def parts(kind: str, source: Rows, T: int) -> tuple[Process, Estimator, Source]:
-    """Phases, estimator and stimuli; a stimulus has two phases of T ticks."""
+    """Phases, estimator and stimuli; a stimulus has two phases of T ticks, held ones have four."""
     pair = Held(source, phases=2)
     match kind:
         case "two-term":
@@ -127,8 +129,9 @@ def parts(kind: str, source: Rows, T: int) -> tuple[Process, Estimator, Source]:
             return Phases(Bernoulli(0.5), Fixed(T)), isd, Held(source, phases=1)
         case "baseline":
             return Phases(Bernoulli(0.5), Fixed(T)), Baseline(RATE), Held(source, phases=1)
-        case "pairs":
-            return Phases(Pairs(), Fixed(T)), isd, pair
+        case "pairs" | "held":
+            shown = pair if kind == "pairs" else Held(source, phases=4)
+            return Phases(Pairs(), Fixed(T)), isd, shown
         case "pairs-on":
             return Phases(Pairs(), Fixed(T)), always_on, pair
         case "change" | "end":  # settle freely, then a nudge of random sign
@@ -255,6 +258,10 @@ def claims(last: Found, slow: Found) -> list[Claim]:
             "Both phases have to see the same stimulus.", seeds("independent"), seeds("pairs")
         ),
         is_worse("Stronger nudges help pairs.", seeds("pairs"), seeds("pairs-nudge")),
+        is_worse("Longer phases help pairs.", seeds("pairs-nudge"), seeds("pairs-long")),
+        is_worse(
+            "A stimulus held for four phases helps pairs.", seeds("pairs-nudge"), seeds("held")
+        ),
         is_worse("Stronger nudges help changes.", seeds("change"), seeds("change-nudge")),
         is_worse(
             "Feedback is what hurts changes: learned at the end of the phase they do better.",
