@@ -1,19 +1,18 @@
 """The planner looks ahead: the law that joins short runs, and whether its advice keeps its word."""
 
-import argparse
-
 import numpy as np
 import pytest
 
 from flexphase import NLL, RBM, Optimiser, Rows, Run, aol, bars_and_stripes, cd, grid, train
-from flexphase.cli import options
-from flexphase.cli.train import METHODS, task_of, ticks_of
+from flexphase.cli import parser
+from flexphase.cli.train import task_of, ticks_of
 from flexphase.estimators import Baseline
+from flexphase.phases import Fixed, Markov, Phases
 from flexphase.theory import ahead
 from flexphase.theory.ahead import plan_run
 from flexphase.theory.ladder import RUNGS, Ladder, at_rate, climb, extrapolate
 from flexphase.theory.mixing import Mixing
-from flexphase.theory.plan import Memory, Plan, of_length
+from flexphase.theory.plan import Memory, Plan, of_length, of_share
 from flexphase.theory.variance import given
 
 
@@ -75,38 +74,75 @@ def test_an_estimator_with_a_memory_gets_its_rate_and_is_told_the_rest():
     assert "eta" in str(advice) and "table" in advice._repr_html_()
 
 
-@pytest.mark.parametrize("wins", [True, False])
-def test_what_is_said_of_eta_is_said_of_the_tau_that_is_advised(monkeypatch, wins):
-    """Short runs as a table: with phases of 20 ticks the best rate ends at 1, or at 9, after half
-    the run, and with the present 5 ticks as `law` has it.
+def planned(monkeypatch, run, asked_b, asked_tau, ends):
+    """The advice where short runs are a table: with the present phases as `law` has it, with other
+    ones `ends(process)` at the end of the run with octave 4 of the rate, and more at others.
     """
     values = {k: {h: np.array([-0.01, 0, 0.01]) + law(k, h) for h in RUNGS} for k in range(-5, 6)}
     ladder, slow = Ladder(0.05, values), Mixing(1.0, 9.0, 1.0, 4.0)
-    advice = Plan(
-        0.5, 20, 1.0, {}, {"gradient": 1.0, "variance": 2.0}, Memory(slow, slow, 900), given(1, 1)
-    )
-    level = 1.0 if wins else 9.0
-    theirs = {k: np.array([-0.1, 0, 0.1]) + level + abs(k - 4) for k in (2, 3, 4)}
+    expected = {"gradient": 1.0, "variance": 2.0}
+    memory, moments = Memory(slow, slow, 900), given(asked_b**2, (1 - asked_b) ** 2)
+    advice = Plan(asked_b, asked_tau, 1.0, {"b": "as it is"}, expected, memory, moments)
+
+    def rung(other, metric, octaves, *_):
+        if other.process is run.process:
+            return {k: np.array([-0.1, 0, 0.1]) + law(k, 0) for k in octaves}
+        level = ends(other.process)
+        return {k: np.array([-0.1, 0, 0.1]) + level + abs(k - 4) for k in octaves}
+
     monkeypatch.setattr(ahead, "agreed", lambda *_, **__: ladder)
     monkeypatch.setattr(ahead, "plan", lambda *_, **__: advice)
-    monkeypatch.setattr(ahead, "rung", lambda *_: theirs)
-    found = plan_run(TINY, NLL(DATA), ticks=40)
+    monkeypatch.setattr(ahead, "watch", lambda *_, **__: memory)
+    monkeypatch.setattr(ahead, "rung", rung)
+    return plan_run(run, NLL(DATA), ticks=40)
+
+
+@pytest.mark.parametrize("wins", [True, False])
+def test_what_is_said_of_eta_is_said_of_the_tau_that_is_advised(monkeypatch, wins):
+    """With phases of 20 ticks the best rate ends at 1, or at 9; with the present ones at 2.4."""
+    found = planned(monkeypatch, TINY, 0.5, 20, lambda process: 1.0 if wins else 9.0)
     reason = found.reasons["eta"]
     assert (found.tau, found.eta) == ((20, 0.05 * 2**4) if wins else (5, 0.05 * 2**3))
     assert reason.startswith(f"{found.eta:.3g} ")
-    if wins:
-        assert "3 rates" in reason and "20 ticks" in reason and "metric" not in found.expected
-        assert found.expected["metric_at_half"] == pytest.approx(1.0)
-        assert found.expected["metric_at_half_sd"] == pytest.approx(0.1)
+    if wins:  # an octave around the present best, and around it for a quarter of the phases
+        assert "5 rates in whole runs" in reason and "20 ticks" in reason
+        assert found.expected["metric"] == pytest.approx(1.0)
+        assert found.expected["metric_sd"] == pytest.approx(0.1)
     else:
-        assert "11 rates" in reason and "metric_at_half" not in found.expected
+        assert "11 rates" in reason and "1/8 to 1/2" in reason
         assert found.expected["metric"] == pytest.approx(law(3, 0), rel=1e-3)
+
+
+@pytest.mark.parametrize("wins", [True, False])
+def test_another_b_is_advised_where_it_wins(monkeypatch, wins):
+    """b* = 0.2 from A = 0.2^2, C = 0.8^2 would save 32 % at b = 0.5 (A/b + C/(1-b) falls from 1.36
+    to 1, less the square of the mean, 0).
+    """
+    found = planned(monkeypatch, TINY, 0.2, 5, lambda process: 1.0 if wins else 9.0)
+    assert (found.b, found.eta) == pytest.approx((0.2, 0.8) if wins else (0.5, 0.4))
+    assert ("it is taken" if wins else "stays") in found.reasons["b"]
+    assert ("b = 0.200" in found.reasons["eta"]) == wins
+
+
+def test_phases_that_have_no_b_keep_theirs(monkeypatch):
+    """`train` refuses --b for alternating phases, so no other one is advised for them."""
+
+    def never(process):
+        raise AssertionError("nothing is to be tried")
+
+    alternating = TINY._replace(process=cd(5)[0], estimator=cd(5)[1])
+    found = planned(monkeypatch, alternating, 0.2, 5, never)
+    assert (found.b, found.reasons["b"]) == (0.5, "as it is")
+    markov = TINY._replace(process=Phases(Markov(0.5, 0.5), Fixed(5)))
+    found = planned(monkeypatch, markov, 0.2, 5, never)
+    assert found.b == 0.5 and "no b to set" in found.reasons["b"]
 
 
 LEARNERS = {  # three methods; the planner was developed on the RBMs alone
     "rbm aol": "rbm --rule aol --length 20 --phases 20000 --hidden 16 --no-visible-bias",
     "rbm isd": "rbm --rule isd --length 20 --phases 20000 --hidden 16 --average 0.5",
     "rbm random": "rbm --rule aol-random --length 50 --phases 20000 --hidden 16 --average 0.5",
+    "rbm last": "rbm --rule aol-random --length 50 --phases 20000 --hidden 16 --average none",
     "forward-forward": "forward-forward --data digits --rule isd --updates 4000",
     "forward-forward pairs": "forward-forward --data digits --rule two-term --updates 2000",
     "equilibrium": "equilibrium-propagation --data digits --rule two-term --updates 2000",
@@ -117,19 +153,18 @@ LEARNERS = {  # three methods; the planner was developed on the RBMs alone
 @pytest.mark.parametrize("name", LEARNERS)
 def test_following_the_advice_ends_near_the_best_of_a_line_search(name):
     """Within 10 % of the improvement that the best of eleven rates makes, on other seeds."""
-    method, *words = LEARNERS[name].split()
-    parser = argparse.ArgumentParser()
-    for group in (options.data_and_model, options.learning_rule, options.training):
-        group(parser, METHODS[method])
-    asked = parser.parse_args(words, argparse.Namespace(method=method))
+    asked = parser().parse_args(["train", *LEARNERS[name].split()])
     task = task_of(asked)
     metric, ticks = next(iter(task.metrics.values())), ticks_of(asked, task.run.process)
     how = {"ticks": ticks, "seeds": 8, "metrics": {"m": metric}, "records": 1}
     how |= {"average": asked.average, "seed": 1000}
 
     advice = plan_run(task.run, metric, ticks, average=asked.average)
-    tau = task.run.process.mean_length
-    process = task.run.process if advice.tau == tau else of_length(task.run.process, advice.tau)
+    process = task.run.process
+    if advice.tau != round(float(process.mean_length)):
+        process = of_length(process, advice.tau)
+    if advice.b != pytest.approx(float(process.b)):
+        process = of_share(process, advice.b)
     ours = train(at_rate(task.run._replace(process=process), advice.eta), **how)
     eta = float(task.run.optimiser.eta)
     rates = grid(lambda eta: at_rate(task.run, eta), eta=[eta * 2.0**k for k in range(-5, 6)])

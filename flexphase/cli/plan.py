@@ -21,7 +21,8 @@ def add(subparsers: Any) -> None:
         "Advise b, tau and eta for a run: short runs at several learning rates, then the moments "
         "and the mixing of the machine that they trained. LEARNER is the folder of a run of "
         f"flexphase train, or a method ({', '.join(METHODS)}) followed by the words of "
-        "flexphase train. The work is that of about 20 trained networks."
+        "flexphase train. The work is that of about 20 trained networks, and more where they "
+        "disagree."
     )
     p = subparsers.add_parser("plan", help="advice on b, tau and eta", description=text)
     measuring(p)

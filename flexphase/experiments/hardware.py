@@ -37,7 +37,7 @@ TRAINING = 1e5  # phases of a whole training, for endurance
 ENDURANCE = {"flash": 1e5, "RRAM": 1e6, "PCM": 1e9}  # writes that cells of each kind survive
 SIZES = {
     "quick": {
-        "phases": 40_000,
+        "phases": 15_000,
         "seeds": 4,
         "bits": [4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0],
         "range": [1.0, 2.0, 4.0, 8.0],

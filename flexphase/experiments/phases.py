@@ -46,7 +46,7 @@ LEARNERS = {
 }
 HELD = 8  # phases that a stimulus of equilibrium propagation is held
 SIZES = {
-    "quick": {"share": 0.2, "seeds": 4},
+    "quick": {"share": 0.1, "seeds": 4},
     "full": {"share": 1.0, "seeds": 16},
 }
 #: Processes with phases of fixed length, and a number: phases of a sign in a row for blocks, the

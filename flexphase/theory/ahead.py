@@ -1,7 +1,8 @@
 """Advice for a run as a whole: what it reaches, not what holds at one checkpoint.
 
 An untrained network mixes at once, so that advice measured there holds there only. Therefore short
-runs come first (`ladder`); moments and mixing are those of a machine that half the run has trained.
+runs come first (`ladder`); moments and mixing are those of machines that parts of the run have
+trained. What they ask for is advised only if it wins when it is tried.
 """
 
 from collections.abc import Callable
@@ -10,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from ..core import Run
+from ..core import Process, Run
 from ..training import train
 from .ladder import Ladder, Metric, at_rate, climb, lowest, rung
-from .plan import Plan, of_length, plan
+from .plan import Plan, of_length, of_share, plan, watch
 from .variance import saving
 
 SURE, MOST = 0.8, 16  # seeds are doubled, up to MOST, until so many resamples agree
-WORTH = 0.1  # of the variance: what another b must save to be advised
+WORTH = 0.1  # of the variance: what another b must save to be tried
 OTHER = 1.5  # tau within this factor is the same
 FARTHEST = 8  # times the present tau: how far a longer one is tried
 
@@ -28,6 +29,14 @@ class Rate(NamedTuple):
     eta: float
     why: str
     expected: dict[str, float]
+
+
+class Choice(NamedTuple):
+    """A process with its best rate, eta 2^octave on the ladder."""
+
+    process: Process
+    octave: int
+    rate: Rate
 
 
 def plan_run(
@@ -44,9 +53,10 @@ def plan_run(
 ) -> Plan:
     """Advise b, tau and eta for a run of `ticks`, as its result will be read.
 
-    eta is the best of a ladder of short runs (half the run at most; the work of about 20 networks).
-    b and tau come from moments and mixing of the machine that half the run trains; another tau is
-    advised only if it wins in runs of half the length, each at its own best eta.
+    eta is the best of a ladder of short runs (half the run at most; the work of about 20 networks
+    where 4 seeds agree, of up to 140 where 16 are needed). Moments and mixing of the machine that
+    half the run trains ask for tau and b; another one than the present is advised only if it wins
+    in whole runs at its own best eta (as many networks again).
 
     Args:
         run: of one setting; its eta and tau are where the search begins.
@@ -64,28 +74,38 @@ def plan_run(
     """
     ladder = agreed(run, metric, ticks, average=average, seeds=seeds, seed=seed, say=say)
     rate = advised_rate(ladder)
-    say("moments and mixing of the machine that half the run trains")
-    best = at_rate(run, rate.eta)
-    trained = train(best, ticks=max(1, ticks // 2), seed=seed, records=1).parameters()
-    read = "last iterate" if average is None else "slow weights"
+    say("moments and mixing of machines that a quarter and half of the run train")
+    best, averaged = at_rate(run, rate.eta), average is not None
+    pilots = [
+        train(best, ticks=max(1, ticks // n), seed=seed, records=1, average=average) for n in (4, 2)
+    ]
+    quarter, half = (pilot.parameters(averaged) for pilot in pilots)
     limits = (
         "no short run has seen the second half of the run; the metric is that of the "
-        f"{read}; seeds that fail now and then are not seen by so few"
+        f"{'slow weights' if averaged else 'last iterate'}; seeds that fail now and then are not "
+        "seen by so few"
     )
     try:
-        there = plan(best, trained, bias=bias, lanes=lanes, seed=seed)
+        there = plan(best, half, bias=bias, lanes=lanes, seed=seed)
     except ValueError as error:  # an estimator or a process that the theory does not know
         stay = {"b": f"not known, so it stays: {error}".rstrip("."), "tau": "not known either"}
         b, tau = float(run.process.b), round(float(run.process.mean_length))
         reasons = stay | {"eta": rate.why, "limits": limits}
         return Plan(b, tau, rate.eta, reasons, rate.expected, None, None)
-    b, why_b = advised_b(best, there)
-    tau, why_tau, rate = advised_tau(
-        run, metric, ticks, ladder, there, rate, average=average, seed=seed, say=say
-    )
-    reasons = {"b": why_b, "tau": why_tau, "eta": rate.why, "limits": limits}
-    expected = rate.expected | {name: there.expected[name] for name in ("gradient", "variance")}
-    return there._replace(b=b, tau=tau, eta=rate.eta, reasons=reasons, expected=expected)
+    earlier = watch(best, quarter, lanes, seed).slowest
+
+    def whole(process: Process, octaves: list[int]) -> dict[int, np.ndarray]:
+        other: Any = run._replace(process=process)
+        return rung(other, metric, octaves, ticks, average, ladder.seeds, seed)
+
+    contest = Contest(whole, ladder.eta, say)
+    present = Choice(run.process, ladder.best, rate)
+    present, why_tau = advised_tau(present, there, earlier, contest)
+    present, why_b = advised_b(present, there, contest)
+    reasons = {"b": why_b, "tau": why_tau, "eta": present.rate.why, "limits": limits}
+    expected = present.rate.expected | {n: there.expected[n] for n in ("gradient", "variance")}
+    b, tau = float(present.process.b), round(float(present.process.mean_length))
+    return there._replace(b=b, tau=tau, eta=present.rate.eta, reasons=reasons, expected=expected)
 
 
 def agreed(
@@ -121,68 +141,76 @@ def advised_rate(ladder: Ladder) -> Rate:
     return Rate(eta, why, {"metric": end, "metric_sd": spread, "sure": near})
 
 
-def rate_at_half(eta: float, ends: np.ndarray, tau: int, rates: int) -> Rate:
-    """The rate that ended lowest in runs of half the length with phases of tau ticks, which nothing
-    shorter joins to the whole run: what is expected is what those runs reached.
+class Contest(NamedTuple):
+    """Whole runs with the present phases and with other ones.
+
+    Args:
+        whole: from a process and octaves of the rate to what the seeds of each end with.
+        eta: the rate of octave 0.
+        say: called with a line of text.
     """
-    why = (
-        f"{eta:.3g} ended lowest of {rates} rates in runs of half the length with phases of {tau} "
-        f"ticks ({len(ends)} seeds)"
-    )
-    reached = {"metric_at_half": float(ends.mean()), "metric_at_half_sd": float(ends.std(ddof=1))}
-    return Rate(eta, why, reached)
 
+    whole: Callable[[Process, list[int]], dict[int, np.ndarray]]
+    eta: float
+    say: Callable[[str], None]
 
-def advised_b(run: Run, there: Plan) -> tuple[float, str]:
-    """The best b of the trained machine where it is worth a change, and why."""
-    gain = f"b = {there.b:.3f} has the least variance in the trained machine"
-    if run.process.alternates:
-        return there.b, f"{gain}; alternating phases have no b to choose: it is what ISD would take"
-    here, moments = float(run.process.b), there.moments
-    assert moments is not None
-    saved = float(saving(moments, here))
-    if saved < WORTH:
-        return here, f"{gain}, {saved:.1%} less than at {here:g}: that stays"
-    return there.b, f"{gain}, {saved:.0%} less than at {here:g}"
+    def __call__(
+        self, present: Choice, process: Process, octaves: range, words: str
+    ) -> tuple[Choice, str]:
+        """The other process if its seeds end lower (Welch's t-test, 5 %), and why; `words` say
+        what it is.
+        """
+        self.say(f"{words} against the present phases")
+        ours = self.whole(present.process, [present.octave])[present.octave]
+        theirs = self.whole(process, [*octaves])
+        k = lowest({k: float(ends.mean()) for k, ends in theirs.items()})
+        mean, sd = float(theirs[k].mean()), float(theirs[k].std(ddof=1))
+        welch: Any = stats.ttest_ind(theirs[k], ours, equal_var=False, alternative="less")
+        tried = f"in whole runs it ends at {mean:.4g} against {ours.mean():.4g}"
+        if not welch.pvalue < 0.05:
+            return present, f"{tried} (p = {welch.pvalue:.2g}), so the present one stays"
+        eta = self.eta * 2.0**k
+        why = f"{eta:.3g} ended lowest of {len(theirs)} rates in whole runs with {words}"
+        rate = Rate(eta, f"{why} ({len(ours)} seeds)", {"metric": mean, "metric_sd": sd})
+        return Choice(process, k, rate), f"{tried} (p = {welch.pvalue:.2g}), so it is taken"
 
 
 def advised_tau(
-    run: Run,
-    metric: Metric,
-    ticks: int,
-    ladder: Ladder,
-    there: Plan,
-    rate: Rate,
-    *,
-    average: float | None,
-    seed: int,
-    say: Callable[[str], None],
-) -> tuple[int, str, Rate]:
-    """(tau, why, its rate): that of the trained machine, if it wins in runs of half the length;
-    `rate` is that of the present tau.
+    present: Choice, there: Plan, earlier: float, contest: Contest
+) -> tuple[Choice, str]:
+    """The length that the trained machine asks for, if it wins, and why.
+
+    Args:
+        earlier: the ticks in which the machine of a quarter of the run forgets.
     """
-    tau = float(run.process.mean_length)
+    tau = float(present.process.mean_length)
     asked = int(np.clip(there.tau, max(1, tau / FARTHEST), tau * FARTHEST))
     assert there.memory is not None
     mixing = (
-        f"the trained machine forgets in {there.memory.slowest:.0f} ticks, "
-        f"which asks for tau = {there.tau}"
+        f"the trained machine forgets in {there.memory.slowest:.0f} ticks ({earlier:.0f} after a "
+        f"quarter of the run), which asks for tau = {there.tau}"
     )
     if tau / OTHER <= asked <= tau * OTHER:
-        return round(tau), f"{mixing}; {tau:g} is near it", rate
-    say(f"phases of {asked} ticks against {tau:g}")
-    half, around = ticks // 2, [ladder.best - 1, ladder.best, ladder.best + 1]
-    other: Any = run._replace(process=of_length(run.process, asked))
-    theirs = rung(other, metric, around, half, average, ladder.seeds, seed)
-    ours = {k: rungs[-1] for k, rungs in ladder.values.items() if -1 in rungs}
-    k, mine = (lowest({k: float(v.mean()) for k, v in each.items()}) for each in (theirs, ours))
-    welch: Any = stats.ttest_ind(theirs[k], ours[mine], equal_var=False, alternative="less")
-    p = float(welch.pvalue)
-    against = (
-        f"tried at {asked} for half the run: {theirs[k].mean():.4g} against "
-        f"{ours[mine].mean():.4g} (p = {p:.2g})"
-    )
-    if p < 0.05:
-        won = rate_at_half(ladder.eta * 2.0**k, theirs[k], asked, len(around))
-        return asked, f"{mixing}; {against}, so it is taken", won
-    return round(tau), f"{mixing}; {against}, so {tau:g} stays", rate
+        return present, f"{mixing}; {tau:g} is near it"
+    # phases of other lengths are fewer or more: eta times their number, or eta itself, may stay
+    low, high = sorted((0, round(np.log2(asked / tau))))
+    octaves = range(present.octave + low - 1, present.octave + high + 2)
+    process = of_length(present.process, asked)
+    choice, words = contest(present, process, octaves, f"phases of {asked} ticks")
+    return choice, f"{mixing}; {words}"
+
+
+def advised_b(present: Choice, there: Plan, contest: Contest) -> tuple[Choice, str]:
+    """The b of least variance in the trained machine, if it wins, and why."""
+    assert there.moments is not None
+    if present.process.alternates:
+        return present, there.reasons["b"]
+    here, saved = float(present.process.b), float(saving(there.moments, float(present.process.b)))
+    gain = f"b = {there.b:.3f} has the least variance in the trained machine, {saved:.1%} less"
+    if saved < WORTH:
+        return present, f"{gain} than at {here:g}: that stays"
+    if (process := of_share(present.process, there.b)) is None:
+        return present, f"{gain} than at {here:g}, but these phases have no b to set"
+    octaves = range(present.octave - 1, present.octave + 2)
+    choice, words = contest(present, process, octaves, f"b = {there.b:.3f}")
+    return choice, f"{gain} than at {here:g}; {words}"

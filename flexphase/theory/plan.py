@@ -2,13 +2,14 @@
 
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
 import optax
 
 from .. import shown
 from ..core import Process, Run
-from ..phases import Stretched, tape
+from ..phases import Bernoulli, Homeostatic, Stretched, tape
 from .coupling import gap
 from .frozen import WAIT, learns_always, single, starts
 from .mixing import Mixing, mixing, root, square
@@ -120,7 +121,7 @@ def plan(
     }
     if learns_always(run):
         expected["transient_bias"] = memory.transient / tau
-    return Plan(b, tau, eta, reasons, expected, memory, m)
+    return Plan(taken, tau, eta, reasons, expected, memory, m)
 
 
 def watch(run: Run, params: Any, lanes: int, seed: int) -> Memory:
@@ -236,6 +237,13 @@ def of_length(process: Process, tau: int) -> Process:
     """The same process with phases of mean length tau; one that does not know how is stretched."""
     own: Any = getattr(process, "with_length", None)
     return own(tau) if callable(own) else Stretched(process, tau)  # type: ignore
+
+
+def of_share(process: Process, b: float) -> Process | None:
+    """The same process with another b, where that is a number of its selection; else None."""
+    if not isinstance(getattr(process, "selection", None), (Bernoulli, Homeostatic)):
+        return None
+    return eqx.tree_at(lambda p: p.selection.b, process, np.float32(b))
 
 
 def lengths_of(process: Process, sign: float) -> tuple[float, np.ndarray]:
