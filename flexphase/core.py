@@ -209,24 +209,16 @@ class State(NamedTuple):
 
 
 def own_key(key: Key, leaf: Any) -> Any:
-    """A random key in an optimiser's state, made different in every lane; other leaves as is."""
+    """Random keys in an optimiser's state, made different in every lane; other leaves as is."""
     if not isinstance(leaf, Array):
         return leaf
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return (
-            jax.vmap(jax.random.fold_in)(*_folding(key, leaf)) if leaf.ndim else _mixed(key, leaf)
-        )
-    if leaf.dtype == jnp.uint32 and leaf.shape == (2,):  # a key of the older kind, as raw bits
-        return jax.random.key_data(_mixed(key, jax.random.wrap_key_data(leaf)))
-    return leaf
-
-
-def _mixed(key: Key, own: Key) -> Key:
-    return jax.random.fold_in(own, jax.random.bits(key))
-
-
-def _folding(key: Key, keys: Key) -> tuple[Key, Array]:
-    return keys, jnp.broadcast_to(jax.random.bits(key), keys.shape)
+    typed = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    if not typed and not (leaf.dtype == jnp.uint32 and leaf.shape == (2,)):
+        return leaf
+    keys = leaf if typed else jax.random.wrap_key_data(leaf)  # of the older kind, as raw bits
+    folded = jax.vmap(jax.random.fold_in, (0, None))(keys.ravel(), jax.random.bits(key))
+    own = folded.reshape(keys.shape)
+    return own if typed else jax.random.key_data(own)
 
 
 def phase_keys(key: Key, n: Array) -> Array:

@@ -290,3 +290,10 @@ def test_random_keys_of_an_optimiser_are_found_by_their_kind():
     assert not np.array_equal(jax.random.key_data(typed), jax.random.key_data(jax.random.key(0)))
     several = own_key(key, jax.random.split(jax.random.key(0), 3))
     assert len({tuple(k) for k in np.asarray(jax.random.key_data(several)).tolist()}) == 3
+    table = jax.random.split(jax.random.key(0), (2, 3))
+    own = own_key(key, table)
+    assert own.shape == (2, 3)
+    one = jax.random.fold_in(table[1, 2], jax.random.bits(key))
+    np.testing.assert_array_equal(jax.random.key_data(own[1, 2]), jax.random.key_data(one))
+    raw = own_key(key, jax.random.key_data(table[1, 2]))
+    np.testing.assert_array_equal(raw, jax.random.key_data(one))
