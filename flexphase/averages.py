@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .checks import count
-from .core import Visits
+from .engine import Visits
 
 
 class Average(Protocol):

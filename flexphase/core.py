@@ -17,7 +17,6 @@ from jax import Array
 
 from . import shown
 from .checks import learning_rate
-from .lanes import Lanes
 
 Key = Array
 PyTree = Any
@@ -326,38 +325,3 @@ class Observer(Protocol):
     def init(self, state: State) -> PyTree: ...  # -> carry, before the first tick
     def see(self, carry: PyTree, state: State) -> PyTree: ...  # -> carry
     def result(self, carry: PyTree) -> dict[str, Array]: ...  # arrays by name, for the record
-
-
-class Visits(NamedTuple):
-    """Moments inside an `advance` at which the parameters of all lanes are looked at."""
-
-    at: tuple[int, ...] = ()  # ticks from where the advance began, increasing
-    see: Callable[[PyTree], None] = lambda params: None  # must not keep the arrays
-
-    def ahead(self, done: int, ticks: int) -> int:
-        """Ticks from `done` to the next visit, or to the end at `ticks`."""
-        return next((t for t in self.at if t > done), ticks) - done
-
-    def pay(self, done: int, params: PyTree) -> None:
-        """Look at the parameters if a visit is due after `done` ticks."""
-        if done in self.at:
-            self.see(params)
-
-
-NONE = Visits()
-
-
-class Engine(Protocol):
-    """Advances all lanes; `report(n)` is called after every n ticks, and may raise to stop."""
-
-    @property
-    def name(self) -> str: ...
-    def start(self, lanes: Lanes, params: PyTree = None) -> State: ...  # before the first tick
-    def advance(
-        self,
-        lanes: Lanes,
-        state: State,
-        ticks: int,
-        report: Callable[[int], None],
-        visits: Visits = NONE,
-    ) -> State: ...

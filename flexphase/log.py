@@ -15,8 +15,9 @@ import xarray as xr
 from . import checkpoints
 from .averages import Average, Slow
 from .checks import count
-from .core import NONE, Observer, State, Visits
+from .core import Observer, State
 from .describe import Described, described, digest
+from .engine import NONE, Visits
 from .lanes import Lanes
 from .metrics import AtEnd, check_values, finite_in, measure, optima
 from .record import RESERVED, Record, deciding_versions, leaf_name, versions

@@ -4,7 +4,8 @@ import logging
 from typing import Protocol
 
 from ..contract import runs_of
-from ..core import Engine, Run
+from ..core import Run
+from ..engine import Engine
 from ..kernels import MISSING
 from ..lanes import Grid
 from .boltzmann import BoltzmannEngine

@@ -9,9 +9,10 @@ from typing import Any, get_args
 import numpy as np
 import optax
 
-from ..core import NONE, Run, State, Visits
+from ..core import Run, State
 from ..data.held import Held
 from ..data.sources import Rows
+from ..engine import NONE, Visits
 from ..kernels import _native, owned, threads
 from ..lanes import Lanes
 from ..methods.binary import NegativeStart

@@ -11,19 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from ..core import (
-    NONE,
-    Optimiser,
-    Phase,
-    Run,
-    State,
-    Visits,
-    declares,
-    phase_keys,
-    stimulus_key,
-)
+from ..core import Optimiser, Phase, Run, State, declares, phase_keys, stimulus_key
 from ..data.held import tick_keys
 from ..data.sources import LabelContrast
+from ..engine import NONE, Visits
 from ..kernels import _native, owned, threads
 from ..lanes import Lanes
 from ..methods import forward_forward as method

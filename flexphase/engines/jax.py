@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..core import NONE, Observer, Run, State, Visits, declares, init, tick
+from ..core import Observer, Run, State, declares, init, tick
+from ..engine import NONE, Visits
 from ..lanes import Lanes
 from .sharding import spread, spread_run
 from .tapes import check_signs

@@ -18,9 +18,10 @@ import numpy as np
 import optax
 from jax import Array
 
-from ..core import NONE, Optimiser, Phase, Run, State, Visits, declares, stimulus_key
+from ..core import Optimiser, Phase, Run, State, declares, stimulus_key
 from ..data.held import Held
 from ..data.sources import Rows
+from ..engine import NONE, Visits
 from ..estimators import (
     Baseline,
     Differential,

@@ -10,7 +10,8 @@ from sklearn.utils import check_random_state
 from ..averages import Slow, average_of
 from ..catalogue import RULES
 from ..catalogue.arguments import did_you_mean
-from ..core import NONE, Run
+from ..core import Run
+from ..engine import NONE
 from ..engines import choose
 from ..lanes import lanes
 from ..log import budget
