@@ -1,10 +1,13 @@
-"""What an engine is: it advances all lanes, and lets others look at the parameters."""
+"""What an engine is: it advances all lanes, in pieces, and lets others look at the parameters."""
 
+import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from .core import PyTree, State
 from .lanes import Lanes
+
+PIECE = 0.3  # seconds between two reports
 
 
 class Visits(NamedTuple):
@@ -40,3 +43,15 @@ class Engine(Protocol):
         report: Callable[[int], None],
         visits: Visits = NONE,
     ) -> State: ...
+
+
+def next_piece(piece: int, n: int, began: float) -> int:
+    """Ticks for the next piece, so that it takes about PIECE seconds.
+
+    Args:
+        piece: ticks that the present one was to have; the next has at most a hundred times as many.
+        n: ticks that it had.
+        began: when it began, by `time.perf_counter`.
+    """
+    spent = time.perf_counter() - began
+    return int(min(max(n * PIECE / spent, 1), 100 * piece))

@@ -12,7 +12,7 @@ import optax
 from ..core import Run, State
 from ..data.held import Held
 from ..data.sources import Rows
-from ..engine import NONE, Visits
+from ..engine import NONE, Visits, next_piece
 from ..kernels import _native, owned, threads
 from ..lanes import Lanes
 from ..methods.binary import NegativeStart
@@ -136,7 +136,7 @@ class BoltzmannEngine:
                 tests = {"noise": noise, "given": written}
                 given = {k: owned(v[done : done + n]) for k, v in tests.items() if v is not None}
                 kernel(arrays | constant | part.told | given, n, **options)
-                piece = int(min(max(n * 0.3 / (time.perf_counter() - began), 1), 100 * piece))
+                piece = next_piece(piece, n, began)
                 done += n
                 visits.pay(done, params_in(arrays, state.params))
                 report(n)

@@ -11,13 +11,12 @@ import numpy as np
 from jax import Array
 
 from ..core import Observer, Run, State, declares, init, tick
-from ..engine import NONE, Visits
+from ..engine import NONE, Visits, next_piece
 from ..lanes import Lanes
 from .sharding import spread, spread_run
 from .tapes import check_signs
 
 Observers = Mapping[str, Observer]
-PIECE = 0.3  # seconds between two reports
 
 
 @eqx.filter_jit
@@ -79,8 +78,7 @@ class JaxEngine:
             if not declares(lanes.run.process, "graded"):
                 check_signs(state.phase.sign)
             done += n
-            spent = time.perf_counter() - began
-            piece = int(min(max(n * PIECE / spent, 1), 100 * piece))
+            piece = next_piece(piece, n, began)
             visits.pay(done, state.params)
             report(n)
         return state

@@ -21,7 +21,7 @@ from jax import Array
 from ..core import Optimiser, Phase, Run, State, declares, stimulus_key
 from ..data.held import Held
 from ..data.sources import Rows
-from ..engine import NONE, Visits
+from ..engine import NONE, Visits, next_piece
 from ..estimators import (
     Baseline,
     Differential,
@@ -243,7 +243,7 @@ class LayeredEngine:
             while done < end:
                 began, n = time.perf_counter(), min(piece, end - done, visits.ahead(done, ticks))
                 kernel.run(arrays, n, self.threads, self.isa)
-                piece = int(min(max(n * 0.3 / (time.perf_counter() - began), 1), 100 * piece))
+                piece = next_piece(piece, n, began)
                 done += n
                 if done in visits.at:
                     visits.see(kernel.params(arrays, self.isa))
