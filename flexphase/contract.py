@@ -34,7 +34,7 @@ def runs_of(given: Any) -> list[Run]:
         return list(given.runs)
     if not isinstance(given, Run):
         raise ValueError(
-            f"train needs a run, not {_named(given)}: write "
+            f"train needs a run, not {what_is(given)}: write "
             "train(Run(method, process, estimator, source, optimiser), ...)."
         )
     return [given]
@@ -49,7 +49,7 @@ def check(given: Run | Grid) -> None:
     runs, checked = runs_of(given), []
     for run in runs:
         if not isinstance(run, Run):
-            raise ValueError(f"a grid holds runs, not {_named(run)}: return Run(...) from it.")
+            raise ValueError(f"a grid holds runs, not {what_is(run)}: return Run(...) from it.")
         complete(run)
         check_numbers(run)
         run.estimator.check(run.process)
@@ -96,7 +96,7 @@ def check_graded(run: Run) -> None:
 def complete(run: Run) -> None:
     """Every part has what its protocol asks for."""
     if not isinstance(run, Run):
-        raise ValueError(f"a run is needed, not {_named(run)}.")
+        raise ValueError(f"a run is needed, not {what_is(run)}.")
     for part in PARTS:
         complete_part(part, getattr(run, part))
 
@@ -111,11 +111,11 @@ def complete_part(part: str, thing: Any) -> None:
     if missing := [name for name in names if not callable(getattr(thing, name, None))]:
         if part == "optimiser":
             raise ValueError(
-                f"the optimiser is {_named(thing)}; write Optimiser(eta), or "
+                f"the optimiser is {what_is(thing)}; write Optimiser(eta), or "
                 "Optimiser(eta, optax.adam)."
             )
         raise ValueError(
-            f"the {part} {_named(thing)} has no function {missing[0]!r}; a {part} needs "
+            f"the {part} {what_is(thing)} has no function {missing[0]!r}; a {part} needs "
             f"{', '.join(names)}."
         )
     for name in VALUES.get(part, ()):
@@ -123,7 +123,7 @@ def complete_part(part: str, thing: Any) -> None:
             getattr(thing, name)
         except AttributeError:
             raise ValueError(
-                f"the {part} {_named(thing)} has no {name!r}; a {part} needs "
+                f"the {part} {what_is(thing)} has no {name!r}; a {part} needs "
                 f"{', '.join(VALUES[part])}."
             ) from None
 
@@ -198,41 +198,6 @@ def check_observers(observers: Any, run: Run) -> dict[str, Observer]:
     return dict(observers)
 
 
-def check_metrics(metrics: Any, metric_types: tuple[type, ...] = ()) -> dict[str, Any]:
-    """Metrics by name; `metric_types` are wrappers that need not be callable."""
-    if metrics is None:
-        return {}
-    if not isinstance(metrics, Mapping):
-        raise ValueError(
-            f"metrics must be a dict of functions by name, such as {{'nll': NLL(data)}}, not "
-            f"{_named(metrics)}."
-        )
-    for name, metric in metrics.items():
-        if not (callable(metric) or isinstance(metric, metric_types)):
-            raise ValueError(
-                f"the metric {name!r} is {_named(metric)}, not a function of the parameters."
-            )
-    return dict(metrics)
-
-
-def one_number(name: str, value: Any) -> None:
-    """Refuse a metric that is not one real number for one lane."""
-    leaves = jax.tree.leaves(value, is_leaf=lambda leaf: leaf is None)
-    single = len(leaves) == 1 and leaves[0] is value
-    shape = getattr(value, "shape", ()) if single else None
-    dtype = getattr(value, "dtype", None)
-    numbers = dtype is not None and (jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_)
-    real = numbers or (dtype is None and isinstance(value, (int, float)))
-    complex_ = dtype is not None and jnp.issubdtype(dtype, jnp.complexfloating)
-    if not single or value is None or shape != () or not real or complex_:
-        what = f"an array of shape {shape}" if shape else _named(value)
-        what = f"a complex number ({dtype})" if complex_ else what
-        raise ValueError(
-            f"the metric {name!r} must be one real number for a set of parameters, not {what}; "
-            "take a mean, or give several metrics."
-        )
-
-
 def traced(what: str, function: Callable, *args: Any) -> Any:
     """The shapes that a function returns; its mistakes in a sentence."""
     try:
@@ -278,5 +243,6 @@ def _tree(tree: Any) -> str:
     return text if len(text) < 80 else f"{text[:80]}..."
 
 
-def _named(thing: Any) -> str:
+def what_is(thing: Any) -> str:
+    """A thing by its kind, for a sentence."""
     return f"a {type(thing).__name__}" if not isinstance(thing, type) else thing.__name__

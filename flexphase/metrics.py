@@ -1,5 +1,5 @@
 """Kinds of metrics: functions of the parameters, of one lane or of all at once, and how they are
-taken.
+checked and taken.
 """
 
 from collections.abc import Mapping
@@ -7,9 +7,10 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from .contract import one_number
+from .contract import what_is
 
 
 class OverLanes(eqx.Module):
@@ -39,6 +40,23 @@ def measure(metric: Any, params: Any) -> np.ndarray:
     )
 
 
+def check_metrics(metrics: Any) -> dict[str, Any]:
+    """Metrics by name, each a function or an `AtEnd`."""
+    if metrics is None:
+        return {}
+    if not isinstance(metrics, Mapping):
+        raise ValueError(
+            f"metrics must be a dict of functions by name, such as {{'nll': NLL(data)}}, not "
+            f"{what_is(metrics)}."
+        )
+    for name, metric in metrics.items():
+        if not (callable(metric) or isinstance(metric, AtEnd)):
+            raise ValueError(
+                f"the metric {name!r} is {what_is(metric)}, not a function of the parameters."
+            )
+    return dict(metrics)
+
+
 def check_values(metrics: Mapping[str, Any], params: Any) -> None:
     """Refuse, before training, a metric that is not one number a lane."""
     lane = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), params)
@@ -47,6 +65,24 @@ def check_values(metrics: Mapping[str, Any], params: Any) -> None:
         for part in parts:
             if not isinstance(part, OverLanes):
                 one_number(name, eqx.filter_eval_shape(part, lane))
+
+
+def one_number(name: str, value: Any) -> None:
+    """Refuse a metric that is not one real number for one lane."""
+    leaves = jax.tree.leaves(value, is_leaf=lambda leaf: leaf is None)
+    single = len(leaves) == 1 and leaves[0] is value
+    shape = getattr(value, "shape", ()) if single else None
+    dtype = getattr(value, "dtype", None)
+    numbers = dtype is not None and (jnp.issubdtype(dtype, jnp.number) or dtype == jnp.bool_)
+    real = numbers or (dtype is None and isinstance(value, (int, float)))
+    complex_ = dtype is not None and jnp.issubdtype(dtype, jnp.complexfloating)
+    if not single or value is None or shape != () or not real or complex_:
+        what = f"an array of shape {shape}" if shape else what_is(value)
+        what = f"a complex number ({dtype})" if complex_ else what
+        raise ValueError(
+            f"the metric {name!r} must be one real number for a set of parameters, not {what}; "
+            "take a mean, or give several metrics."
+        )
 
 
 def optima(metrics: Mapping[str, Any]) -> dict[str, float]:

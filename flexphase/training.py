@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from .averages import Average, average_of
-from .contract import check, check_metrics, check_observers, runs_of
+from .contract import check, check_observers, runs_of
 from .core import Observer, Run
 from .engines import choose
 from .lanes import Grid, Lanes, lanes
 from .log import Log, budget, check_end
-from .metrics import AtEnd
+from .metrics import check_metrics
 from .progress import Progress, display
 from .record import Record
 
@@ -68,7 +68,7 @@ def train(
         `record.final().mean(), record.final(averaged=True).mean()`
     """
     check(run)
-    named = check_metrics(metrics, (AtEnd,))
+    named = check_metrics(metrics)
     watching = check_observers(observers, runs_of(run)[0])
     mean = average_of(average)
     every = lanes(run, seeds, seed)
