@@ -225,3 +225,33 @@ def matrices(data: Any) -> Any:
             f"arrays of data that belong together need the same number of rows, not {sorted(rows)}."
         )
     return arrays
+
+
+def budget(mean_length: Any, ticks: int | None, phases: int | None) -> int:
+    """Ticks to run, from ticks or from phases x mean phase length."""
+    if (ticks is None) == (phases is None):
+        raise ValueError("give either ticks= or phases=, the length of training.")
+    if phases is not None:
+        phases = count(phases, "phases")
+        lengths = np.unique(np.asarray(mean_length))
+        if len(lengths) > 1:
+            raise ValueError(
+                "the lanes have different mean phase lengths, so one number of phases is many "
+                "numbers of ticks; give ticks=."
+            )
+        ticks = round(phases * float(lengths[0]))
+    ticks = count(ticks, "ticks")
+    if ticks >= 2**31:
+        raise ValueError(
+            f"training must last fewer than 2^31 ticks, not {ticks}; train longer in several runs."
+        )
+    return ticks
+
+
+def check_end(ends: int | None, ticks: int) -> None:
+    """A record of phases that does not repeat must last as long as training."""
+    if ends is not None and ticks > ends:
+        raise ValueError(
+            f"the record of phases ends after {ends} ticks, and training would last {ticks}; "
+            "train for fewer, or repeat the record: Recorded(..., after='repeat')."
+        )

@@ -1,50 +1,24 @@
 """The bookkeeping of one `train`: when to record, what was recorded, how long it took."""
 
 import contextlib
-import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
-import xarray as xr
 
 from . import checkpoints
 from .averages import Average, Slow
 from .checks import count
 from .core import Observer, State
-from .describe import Described, described, digest
+from .describe import Described, described
 from .engine import NONE, Visits
 from .lanes import Lanes
 from .metrics import AtEnd, check_values, finite_in, measure, optima
-from .record import RESERVED, Record, deciding_versions, leaf_name, versions
-from .record_schema import CLOCKS
-
-KEPT_DATA = 2**20  # numbers: smaller data are kept in the record, larger ones by their digest
-
-
-def budget(mean_length: Any, ticks: int | None, phases: int | None) -> int:
-    """Ticks to run, from ticks or from phases x mean phase length."""
-    if (ticks is None) == (phases is None):
-        raise ValueError("give either ticks= or phases=, the length of training.")
-    if phases is not None:
-        phases = count(phases, "phases")
-        lengths = np.unique(np.asarray(mean_length))
-        if len(lengths) > 1:
-            raise ValueError(
-                "the lanes have different mean phase lengths, so one number of phases is many "
-                "numbers of ticks; give ticks=."
-            )
-        ticks = round(phases * float(lengths[0]))
-    ticks = count(ticks, "ticks")
-    if ticks >= 2**31:
-        raise ValueError(
-            f"training must last fewer than 2^31 ticks, not {ticks}; train longer in several runs."
-        )
-    return ticks
+from .record import deciding_versions
+from .record_schema import CLOCKS, check_names
 
 
 def identity(
@@ -58,29 +32,6 @@ def identity(
         "engine": engine,
         **{name: described(part).run for name, part in parts.items()},
     }
-
-
-def check_end(ends: int | None, ticks: int) -> None:
-    """A record of phases that does not repeat must last as long as training."""
-    if ends is not None and ticks > ends:
-        raise ValueError(
-            f"the record of phases ends after {ends} ticks, and training would last {ticks}; "
-            "train for fewer, or repeat the record: Recorded(..., after='repeat')."
-        )
-
-
-def check_names(names: list[str]) -> None:
-    """Axes and metrics become variables of one netCDF file: a name that it cannot hold is refused
-    before training, not lost after it.
-    """
-    for name in names:
-        taken = name in (*CLOCKS, "record", "diverged_at", "", ".", "..")
-        if taken or name.startswith(RESERVED) or names.count(name) > 1 or "/" in name:
-            raise ValueError(
-                f"{name!r} cannot name an axis or a metric of a record: a name stands for one "
-                f"thing, has no slash, begins with none of {', '.join(RESERVED)}, and is none of "
-                f"{', '.join(CLOCKS)}, record, diverged_at."
-            )
 
 
 @dataclass
@@ -243,58 +194,3 @@ class Log:
         """What two runs must have in common to be one: all but the length of training."""
         rest = {k: v for k, v in self.config.items() if k not in ("ticks", "records")}
         return rest | {"versions": deciding_versions()}
-
-    def record(self) -> Record:
-        """What was recorded so far."""
-        shape, dims = self.lanes.shape, list(self.lanes.dims)
-        state, slow = self.state, self.slow
-        data: dict[str, Any] = {}
-        for name, curve in self.curves.items():
-            values = np.moveaxis(np.stack(curve), 0, -1).reshape(*shape, -1)
-            data[name] = ([*dims, "record"], np.array(values))
-        data |= {name: (dims, values.reshape(shape)) for name, values in self.finals.items()}
-        data |= self.variables("params", state.params)
-        if slow is not None and slow.taken:
-            data |= self.variables("averaged.params", slow.params(state.params))
-        for name, observer in self.observers.items():
-            seen = jax.vmap(observer.result)(state.seen[name])
-            data |= self.variables(f"observed.{name}", seen)
-        data |= self.provenance()
-        about = {"long_name": "ticks at which a parameter was found not finite; -1: never"}
-        data["diverged_at"] = (dims, self.diverged_at.reshape(shape), about)
-        dataset = xr.Dataset(data, coords=dict(self.lanes.dims))
-        for clock, words in CLOCKS.items():
-            dataset[clock].attrs["long_name"] = words
-        for metric, value in self.optima.items():
-            dataset[metric].attrs["optimum"] = value
-        dataset.attrs = {
-            "config": json.dumps(self.config),
-            "digest": digest(self.identity()),
-            "versions": json.dumps(versions()),
-            "metrics": json.dumps(list(self.metrics)),
-            "engine": self.config["engine"],
-            "interrupted": int(self.interrupted),
-            "stopped": int(self.stopped),
-        } | self.times
-        return Record(dataset)
-
-    def variables(self, prefix: str, tree: Any) -> dict[str, Any]:
-        """The leaves of a tree of all lanes as variables of the record."""
-        shape, dims, named = self.lanes.shape, list(self.lanes.dims), {}
-        for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
-            name = f"{prefix}.{leaf_name(path)}" if path else prefix
-            array = np.asarray(leaf).reshape(*shape, *leaf.shape[1:])
-            own = [f"{name}_{i}" for i in range(array.ndim - len(dims))]
-            named[name] = ([*dims, *own], array)
-        return named
-
-    def provenance(self) -> dict[str, Any]:
-        """Swept numbers, and data that are small enough to be kept."""
-        dims, named = [d for d in self.lanes.dims if d != "seed"], {}
-        arrays = {f"swept.{path}": (dims, v) for path, v in self.described.swept.items()}
-        small = {k: v for k, v in self.described.large.items() if v.size <= KEPT_DATA}
-        arrays |= {f"data.{sha256}": ([], v) for sha256, v in small.items()}
-        for name, (lane, array) in arrays.items():
-            own = [f"{name}_{i}" for i in range(array.ndim - len(lane))]
-            named[name] = ([*lane, *own], array)
-        return named

@@ -26,9 +26,6 @@ from .inspecting import VERSIONED
 from .rebuild import Builder
 from .record_schema import CLOCKS, check_record
 
-#: Names that begin like this are the record's own.
-RESERVED = ("params", "final.", "averaged", "observed.", "swept.", "data.")
-
 
 @dataclass(frozen=True)
 class Record:

@@ -1,4 +1,4 @@
-"""What a record must hold, checked when one is loaded."""
+"""What a record must hold, checked when one is loaded, and the names that it can hold."""
 
 import math
 from typing import Any
@@ -12,6 +12,22 @@ CLOCKS = {"ticks": "network time steps", "phases": "phases", "updates": "paramet
 #: What a record says of itself, and what it may say.
 NOTES = ("config", "versions", "metrics", "engine", "interrupted", "seconds", "metric_seconds")
 COUNTS = ("interrupted", "stopped", "classes")
+#: Names that begin like this are the record's own.
+RESERVED = ("params", "final.", "averaged", "observed.", "swept.", "data.")
+
+
+def check_names(names: list[str]) -> None:
+    """Axes and metrics become variables of one netCDF file: a name that it cannot hold is refused
+    before training, not lost after it.
+    """
+    for name in names:
+        taken = name in (*CLOCKS, "record", "diverged_at", "", ".", "..")
+        if taken or name.startswith(RESERVED) or names.count(name) > 1 or "/" in name:
+            raise ValueError(
+                f"{name!r} cannot name an axis or a metric of a record: a name stands for one "
+                f"thing, has no slash, begins with none of {', '.join(RESERVED)}, and is none of "
+                f"{', '.join(CLOCKS)}, record, diverged_at."
+            )
 
 
 def check_record(dataset: xr.Dataset) -> None:

@@ -9,14 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from .averages import Average, average_of
+from .checks import budget, check_end
 from .contract import check, check_observers, runs_of
 from .core import Observer, Run
 from .engines import choose
 from .lanes import Grid, Lanes, lanes
-from .log import Log, budget, check_end
+from .log import Log
 from .metrics import check_metrics
 from .progress import Progress, display
 from .record import Record
+from .record_of import record_of
 
 
 def train(
@@ -98,12 +100,12 @@ def train(
                     state = chosen.advance(every, log.state, ahead, report, visits)
                 log.add(state, slow)
                 if stop:
-                    log.stopped = bool(stop(log.record()))
+                    log.stopped = bool(stop(record_of(log)))
             bar.stage("metrics at the end")
             log.finish()
         except KeyboardInterrupt:
             log.interrupted = True
-    return log.record()
+    return record_of(log)
 
 
 def in_lanes(every: Lanes, params: Any) -> Any:

@@ -330,7 +330,7 @@ def test_the_default_run_of_equilibrium_propagation_comes_back(tmp_path):
 
 
 def test_large_data_are_named_by_their_digest_and_can_be_given(monkeypatch):
-    monkeypatch.setattr("flexphase.log.KEPT_DATA", 10)
+    monkeypatch.setattr("flexphase.record_of.KEPT_DATA", 10)
     rows = np.tile(ROWS, (4, 1))
     record = fp.train(a_run(source=fp.Rows(rows)), ticks=4, records=1)
     with pytest.raises(ValueError, match="by their digest only"):

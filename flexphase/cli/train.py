@@ -55,12 +55,13 @@ def run(args: argparse.Namespace) -> int:
             "two."
         )
     from ..averages import average_of
+    from ..checks import budget
     from ..contract import check
     from ..describe import described
     from ..engines import choose
     from ..folder import RunFolder
     from ..lanes import lanes
-    from ..log import budget, identity
+    from ..log import identity
 
     with common.status("starting JAX and checking the run"):
         data = datasets.load(args.data, args.side)

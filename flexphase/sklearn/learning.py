@@ -10,11 +10,11 @@ from sklearn.utils import check_random_state
 from ..averages import Slow, average_of
 from ..catalogue import RULES
 from ..catalogue.arguments import did_you_mean
+from ..checks import budget
 from ..core import Run
 from ..engine import NONE
 from ..engines import choose
 from ..lanes import lanes
-from ..log import budget
 from ..progress import display
 from ..rules import Rule
 
