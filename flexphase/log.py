@@ -21,10 +21,17 @@ from .record import deciding_versions
 from .record_schema import CLOCKS, check_names
 
 
-def identity(
+def configuration(
     dims: Mapping[str, Any], run: Described, engine: str, parts: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a run consists of, as JSON: all but the length of training."""
+    """What a run consists of, as JSON: all but the length of training and the versions.
+
+    Args:
+        dims: the axes of the lanes.
+        run: its five parts.
+        engine: the name of the engine.
+        parts: what else belongs to it, by name: metrics, observers, the average.
+    """
     return {
         "run": run.run,
         "dims": {name: np.asarray(v).tolist() for name, v in dims.items()},
@@ -61,6 +68,7 @@ class Log:
     def open(
         lanes: Lanes,
         state: State,
+        *,
         total: int,
         records: int,
         metrics: Mapping[str, Any],
@@ -76,8 +84,7 @@ class Log:
         run = described(lanes.settings)
         parts = {"metrics": metrics, "observers": observers, "average": average}
         parts |= {} if given is None else {"params": given}
-        own = identity(lanes.dims, run, engine, parts)
-        config = own | {"ticks": total, "records": records}
+        config = configuration(lanes.dims, run, engine, parts)
         log = Log(
             lanes=lanes,
             state=state,
@@ -88,7 +95,7 @@ class Log:
             metrics=metrics,
             observers=observers,
             average=average,
-            config=config,
+            config=config | {"ticks": total, "records": records},
             described=run,
             checkpoint=Path(checkpoint) if checkpoint else None,
             optima=optima(metrics),
@@ -191,6 +198,8 @@ class Log:
                 self.finals |= {f"averaged.final.{name}": value for name, value in mean.items()}
 
     def identity(self) -> dict[str, Any]:
-        """What two runs must have in common to be one: all but the length of training."""
+        """What two runs must have in common to be one: the configuration and the versions, all but
+        the length of training.
+        """
         rest = {k: v for k, v in self.config.items() if k not in ("ticks", "records")}
         return rest | {"versions": deciding_versions()}

@@ -84,7 +84,16 @@ def train(
         state = chosen.start(every, given)
         bar.stage(f"compiling metrics: {', '.join(named)}" if named else "first record")
         log = Log.open(
-            every, state, total, records, named, watching, mean, chosen.name, checkpoint, given
+            every,
+            state,
+            total=total,
+            records=records,
+            metrics=named,
+            observers=watching,
+            average=mean,
+            engine=chosen.name,
+            checkpoint=checkpoint,
+            given=given,
         )
         bar.stage(f"compiling the loop of the {chosen.name} engine")
 

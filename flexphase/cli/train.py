@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from ..engines import choose
     from ..folder import RunFolder
     from ..lanes import lanes
-    from ..log import identity
+    from ..log import configuration
 
     with common.status("starting JAX and checking the run"):
         data = datasets.load(args.data, args.side)
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         fits_in_memory(task.run, args.seeds, args.records)
         every = lanes(task.run, args.seeds, args.seed)
     parts = {"metrics": task.metrics, "observers": {}, "average": average_of(args.average)}
-    plan = identity(every.dims, described(every.settings), engine, parts)
+    plan = configuration(every.dims, described(every.settings), engine, parts)
     out = args.out or common.run_folder(f"{args.method}-{data.name}-{args.rule}")
     with RunFolder(out, plan, args.resume) as folder:
         return go(args, task, data, ticks, folder.path)
