@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from .drawing import PALETTE
 from .phases.statistics import run_lengths, spectrum, statistics
-from .plot import PALETTE
 
 COLOURS = {1: PALETTE[0], -1: PALETTE[1], 0: "#bbbbbb"}
 NAMES = {1: "positive", -1: "negative", 0: "no plasticity"}

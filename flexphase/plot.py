@@ -3,26 +3,48 @@ global state) and returns the axes.
 """
 
 import itertools
-import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 
 from .checks import one_of
-from .files import replacing
+from .drawing import LINES, PALETTE, axes, figure_format, save
+from .pictures import class_pictures, picture_shape, pictures, receptive_fields, tiles
 from .record import Record
 from .record_schema import CLOCKS
 from .record_view import kind_of, over_seeds, with_seeds
 
+__all__ = [
+    "against",
+    "averaged_curve",
+    "axes",
+    "class_pictures",
+    "common_metric",
+    "curves",
+    "figure_format",
+    "finish",
+    "label_of",
+    "log_y",
+    "metric_label",
+    "named_records",
+    "picture_shape",
+    "pictures",
+    "raster",
+    "receptive_fields",
+    "save",
+    "seeds_in",
+    "settings",
+    "shown",
+    "tiles",
+    "with_band",
+]
+
 Clock = Literal["ticks", "phases", "updates"]
 Band = Literal["sd", "sem", "quantiles"]
 Log = Literal["x", "y", "both"]
-
-FORMATS = ("png", "svg", "pdf")
 
 #: What a curve and its band are, for each kind of band.
 BANDS = {
@@ -31,24 +53,10 @@ BANDS = {
     "quantiles": "median and quartiles",
 }
 
-#: Okabe and Ito's colours, told apart by the colour-blind; their yellow is left out, which is too
-#: pale on white.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-LINES = ("-", "--", ":", "-.")
-
 METRICS = {
     "nll": "NLL (nats, sum over rows)",
     "nll_ais": "NLL by AIS (nats, sum over rows)",
 }
-
-
-def axes(ax: Any = None, width: float = 5.0, height: float = 3.5) -> Any:
-    """The axes given, or those of a new figure."""
-    if ax is not None:
-        return ax
-    from .sheet import Sheet
-
-    return Sheet(figsize=(width, height), layout="constrained").subplots()
 
 
 def metric_label(name: str) -> str:
@@ -61,11 +69,6 @@ def metric_label(name: str) -> str:
 def shown(values: xr.DataArray, name: str) -> xr.DataArray:
     """Errors are recorded as fractions and shown in per cent."""
     return values * 100 if name.endswith("error") else values
-
-
-def pick_metric(record: Record, metric: str | None) -> str:
-    """The metric of that name, or the first one."""
-    return record.metric_name(metric)
 
 
 def settings(record: Record) -> Iterable[tuple[dict[str, float], xr.Dataset]]:
@@ -306,136 +309,3 @@ def _one_lane(record: Record, values: xr.DataArray, lane: int) -> np.ndarray:
     if not 0 <= lane < lanes.size:
         raise ValueError(f"the record has {lanes.size} networks, numbered from 0; no {lane}.")
     return values.values.reshape(lanes.size, *values.shape[lanes.ndim :])[lane]
-
-
-def picture_shape(pixels: int, shape: tuple[int, int] | None = None) -> tuple[int, int]:
-    """Height and width of a picture; square where nothing else is said, one row where that does not
-    fit.
-    """
-    side = round(pixels**0.5)
-    height, width = shape or ((side, side) if side * side == pixels else (1, pixels))
-    if height * width != pixels:
-        raise ValueError(f"{pixels} pixels are no picture of {height} x {width}.")
-    return height, width
-
-
-def tiles(
-    rows: Any, shape: tuple[int, int] | None = None, columns: int | None = None
-) -> np.ndarray:
-    """Rows of pixels as one picture: a grid of tiles with a margin of one pixel of NaN between
-    them.
-    """
-    rows = np.asarray(rows, float)
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise ValueError(
-            "pictures must be rows of pixels, an array of shape (pictures, pixels), not "
-            f"{rows.shape}."
-        )
-    height, width = picture_shape(rows.shape[1], shape)
-    columns = columns or int(np.ceil(len(rows) ** 0.5))
-    lines = -(-len(rows) // columns)
-    canvas = np.full((lines * (height + 1) - 1, columns * (width + 1) - 1), np.nan)
-    for i, row in enumerate(rows):
-        top, left = i // columns * (height + 1), i % columns * (width + 1)
-        canvas[top : top + height, left : left + width] = row.reshape(height, width)
-    return canvas
-
-
-def pictures(
-    rows: Any,
-    shape: tuple[int, int] | None = None,
-    columns: int | None = None,
-    ax: Any = None,
-    signed: bool = False,
-    label: str = "",
-) -> Any:
-    """Samples (0 white, 1 black), or signed values such as weights (blue below, red above zero), as
-    a grid of pictures.
-    """
-    canvas = tiles(rows, shape, columns)
-    ax = axes(ax, *np.clip(np.array(canvas.shape[::-1]) * 0.06, 3, 10))
-    top = float(np.nanmax(np.abs(canvas), initial=0)) or 1.0
-    from matplotlib import colormaps
-
-    colours = colormaps["RdBu_r" if signed else "Greys"].with_extremes(
-        bad="#bdbdbd" if signed else "#b0c4d8"
-    )
-    image = ax.imshow(
-        canvas,
-        cmap=colours,
-        vmin=-top if signed else 0,
-        vmax=top if signed else 1,
-        interpolation="nearest",
-    )
-    if signed:
-        ax.figure.colorbar(image, ax=ax, shrink=0.8, label=label or "weight")
-    ax.set_axis_off()
-    return ax
-
-
-def class_pictures(samples: Any, ax: Any = None) -> Any:
-    """One row of square pictures for each class; the axes."""
-    samples = np.asarray(samples)
-    classes, each, pixels = samples.shape
-    side = round(pixels**0.5)
-    if side * side != pixels:
-        raise ValueError(
-            f"{pixels} pixels are not a square picture; reshape the samples and draw them yourself."
-        )
-    ax = axes(ax, width=0.6 * each + 0.8, height=0.6 * classes + 0.5)
-    sheet = (
-        samples.reshape(classes, each, side, side)
-        .transpose(0, 2, 1, 3)
-        .reshape(classes * side, each * side)
-    )
-    ax.imshow(sheet, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
-    ax.set_yticks((np.arange(classes) + 0.5) * side - 0.5, np.arange(classes))
-    ax.set_xticks([])
-    ax.set(ylabel="label that is clamped", xlabel="independent chains")
-    return ax
-
-
-def receptive_fields(
-    record: Record, lane: int = 0, shape: tuple[int, int] | None = None, ax: Any = None
-) -> Any:
-    """The weights of every hidden unit of an RBM to the picture, one lane's."""
-    if "W" not in record.params or "a" not in record.params:
-        raise ValueError("receptive fields are drawn for RBMs, whose parameters are W, a and c.")
-    W = record.params["W"]
-    fields = W.reshape(-1, *W.shape[-2:])[lane].T
-    return pictures(
-        fields[:, : shape[0] * shape[1]] if shape else fields, shape, ax=ax, signed=True
-    )
-
-
-def figure_format(path: str | Path) -> str:
-    """png, svg or pdf, from the ending of the name; other formats need programs that may be
-    missing.
-    """
-    kind = Path(path).suffix.lstrip(".").lower()
-    if kind not in FORMATS:
-        raise ValueError(
-            f"a figure cannot be written as {Path(path).name!r}; end the name in .png, .svg or "
-            ".pdf."
-        )
-    return kind
-
-
-def save(ax: Any, path: str | Path) -> Path:
-    """Write the figure that the axes belong to, whole or not at all; the ending chooses the format,
-    the same data give the same bytes.
-    """
-    import matplotlib
-
-    path = Path(path)
-    kind = figure_format(path)
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with (
-        matplotlib.rc_context({"svg.hashsalt": "flexphase"}),
-        replacing(path) as part,
-        open(part, "wb") as file,
-    ):
-        ax.figure.savefig(file, format=kind, dpi=150, metadata=metadata)
-        file.flush()
-        os.fsync(file.fileno())
-    return path

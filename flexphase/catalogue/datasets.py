@@ -109,7 +109,7 @@ def read(path: Path) -> Input:
     """A file of rows (or of pictures: rows, height, width); an .npz may hold labels too."""
     import numpy as np
 
-    from ..plot import picture_shape
+    from ..pictures import picture_shape
 
     if not os.path.lexists(path) or path.is_dir():
         near = did_you_mean(str(path), DATASETS) or "."

@@ -102,7 +102,7 @@ def finals(
     from .. import plot
     from ..record import Record
 
-    metric, rows = plot.pick_metric(record, metric), []
+    metric, rows = record.metric_name(metric), []
     for setting, ds in plot.settings(record):
         final = Record(ds).final(metric, averaged)
         mean, sd = plot.over_seeds(final)

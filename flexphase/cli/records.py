@@ -90,7 +90,7 @@ def picture_of(record: Any) -> tuple[int, int] | None:
 
 def figure_file(path: str | Path, force: bool, named: bool = True) -> Path:
     """A figure to write: its format is checked before anything is computed."""
-    from ..plot import figure_format
+    from ..drawing import figure_format
 
     file = unused(path, force, named)
     figure_format(file)

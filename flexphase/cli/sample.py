@@ -93,7 +93,7 @@ def rows_in(source: Any) -> Any:
 
 def rebuild(record: Any, lane: int, averaged: bool) -> Trained:
     """The machine of one lane, from a record that was made by the command line or in Python."""
-    from ..plot import picture_shape
+    from ..pictures import picture_shape
 
     method = machine_in(record.method())
     kind = type(method).__name__

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 from matplotlib.figure import Figure
 
+from ..drawing import LINES, PALETTE
 from ..phases import Alternating, Geometric, Phases, tape
-from ..plot import LINES, PALETTE
 from . import bias, lengths
 from .chains import relaxation_time
 from .coupling import gap
