@@ -29,7 +29,8 @@ import numpy as np
 from flexphase import Optimiser, Run
 from flexphase.data import Rows, mnist
 from flexphase.engines.jax import JaxEngine
-from flexphase.engines.layered import LayeredEngine, outputs
+from flexphase.engines.layered import LayeredEngine
+from flexphase.engines.layered_kernel import outputs
 from flexphase.estimators import always_on, two_term
 from flexphase.lanes import lanes
 from flexphase.methods import EquilibriumPropagation

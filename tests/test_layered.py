@@ -13,9 +13,10 @@ import pytest
 from flexphase import engines, kernels
 from flexphase.core import Optimiser, Phase, Run
 from flexphase.data import Held, Rows
-from flexphase.engines import layered
 from flexphase.engines.jax import JaxEngine
 from flexphase.engines.layered import LayeredEngine
+from flexphase.engines.layered_kernel import outputs
+from flexphase.engines.layered_words import ACTIVATIONS
 from flexphase.estimators import (
     Baseline,
     Weighted,
@@ -27,6 +28,7 @@ from flexphase.estimators import (
 )
 from flexphase.lanes import grid, lanes
 from flexphase.methods import RBM, ContrastiveHebbian, EquilibriumPropagation
+from flexphase.methods.equilibrium_propagation import hard_sigmoid
 from flexphase.optimisers import LayerRates
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Pauses, Phases
 from flexphase.replicas import Batches, Replicas
@@ -162,7 +164,7 @@ def test_same_as_jax_for_every_process_and_estimator(process, estimator):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("activation", layered.ACTIVATIONS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_same_as_jax_for_every_activation(activation):
     # these networks are unstable: rounding grows tenfold in twenty ticks, whatever the engine
     for sizes in ((20, 5), (20, 3, 33, 5)):
@@ -216,7 +218,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path, monkeypatch):
         np.testing.assert_array_equal(resumed.params[name], value)
 
 
-@pytest.mark.parametrize("activation", [layered.hard_sigmoid, jax.nn.sigmoid, jnp.tanh])
+@pytest.mark.parametrize("activation", [hard_sigmoid, jax.nn.sigmoid, jnp.tanh])
 def test_outputs_are_the_methods_predictions(activation):
     """The JAX method, lane by lane; dt differs between the lanes, and weights are so small that
     rounding does not grow.
@@ -224,7 +226,7 @@ def test_outputs_are_the_methods_predictions(activation):
     every = lanes(make_run("random", "isd", activation=activation), 3, 0)
     params = jax.tree.map(lambda part: part / 2, JaxEngine().start(every).params)
     dt = np.array([0.3, 0.5, 0.9], np.float32)
-    ours = layered.outputs(params, INPUTS, dt, activation, steps=50, asked=2)
+    ours = outputs(params, INPUTS, dt, activation, steps=50, asked=2)
     assert ours.shape == (3, 40, 5)
     for lane in range(3):
         method = EquilibriumPropagation(SIZES, dt=dt[lane], activation=activation)
