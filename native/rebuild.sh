@@ -12,8 +12,8 @@ executable=$("$python" -c 'import sys; print(sys.executable)')
 [ -f $build/build.ninja ] ||
     cmake -S . -B $build -G Ninja -DPython_EXECUTABLE="$executable" >/dev/null
 cmake --build $build
-where=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/flexphase
-for so in $build/_native*.so; do
-    cp "$so" "$where/.${so##*/}.part"
-    mv "$where/.${so##*/}.part" "$where/${so##*/}"
-done
+# Under the name that it has there: a second one beside it (abi3 or not) would hide later installs.
+find='from importlib.util import find_spec; print(find_spec("flexphase._native").origin)'
+installed=$("$python" -P -c "$find")
+cp $build/_native*.so "$installed.part"
+mv "$installed.part" "$installed"

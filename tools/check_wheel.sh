@@ -20,6 +20,11 @@ then :
 else cat "$work/log"; exit 1
 fi
 cp "$work"/wheel/*.whl "$out"
+case $(ls "$work/wheel") in
+*abi3*)
+    "$python" -m zipfile --list "$work"/wheel/*.whl | grep -q '_native\.abi3\.so' ||
+        { echo "the wheel is tagged abi3, and its module is not"; exit 1; } ;;
+esac
 
 "$python" -m venv "$work/clean"
 PATH="$work/clean/bin"
