@@ -20,8 +20,8 @@ class Weighted(eqx.Module):
     """step = weight x g, with (weight, apply) = weigh(phase): temporally local.
 
     Args:
-        weigh: Phase -> (weight of the local term, does the optimiser step now?). As it depends on
-            the phase alone, it can be written on a tape for the compiled engines.
+        weigh: Phase -> (weight of the local term, does the optimiser step now?). The compiled
+            engines fit if it says the same at all ticks of a phase but the first and the last.
 
     Example: `Weighted(weigh)` with `def weigh(phase): return phase.sign / phase.prob, phase.last`.
     """
