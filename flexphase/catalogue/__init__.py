@@ -1,7 +1,8 @@
 """One description per method, rule and dataset; the command line is derived from them.
 
 A new method is its file in `flexphase/methods/` and a file here with a `MethodEntry`, which is
-found by itself. A new rule is an entry in `rules.py`, a new dataset one in `datasets.py`.
+found by itself. A new rule is a case of `named` in `flexphase/rules.py` and an entry in `rules.py`
+here, a new dataset an entry in `datasets.py`.
 
 Importing the catalogue imports neither NumPy nor JAX: a file here imports them inside the functions
 that need them.
