@@ -10,8 +10,8 @@ from .machine import cores
 
 _native: Any = None
 MISSING = (
-    "flexphase was installed without its compiled engines (no C++ compiler was found); falling "
-    "back to the JAX engine."
+    "flexphase was installed without its compiled engines (no C++ compiler was found, or the wheel "
+    "is one without them, as on Windows); falling back to the JAX engine."
 )
 with contextlib.suppress(ImportError):
     from . import _native  # type: ignore[attr-defined,no-redef]
