@@ -18,9 +18,12 @@ def blocks(page):
     return [re.sub(r"^:\w+:.*\n", "", code, flags=re.MULTILINE) for code in found]
 
 
-def run(page):
-    """Run the blocks of a page in one namespace, as they stand; returns it."""
+def run(page, numbers=None):
+    """Run the blocks of a page, or those of these numbers, in one namespace, as they stand;
+    returns it.
+    """
     names = {"__name__": page.stem}
     for number, code in enumerate(blocks(page)):
-        exec(compile(code, f"{page.name}, block {number}", "exec"), names)
+        if numbers is None or number in numbers:
+            exec(compile(code, f"{page.name}, block {number}", "exec"), names)
     return names

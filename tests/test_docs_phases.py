@@ -1,23 +1,31 @@
 """The programs of docs/phases.md and docs/schedule.md run as they stand, and learn."""
 
 import re
-from pathlib import Path
 
+import numpy as np
 import pytest
+from pages import ROOT, run
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = ROOT / "docs"
 
 
 def said(page, number, capsys):
     """All numbers that program `number` of a page prints."""
-    code = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)[number]
-    exec(compile(code, f"docs/{page}", "exec"), {"__name__": "docs"})
+    run(DOCS / page, {number})
     return [float(word) for word in re.findall(r"-?\d+\.\d+", capsys.readouterr().out)]
+
+
+def test_a_recording(tmp_path, monkeypatch):
+    """By hand, 10 ticks a second: wake for 30 s, NREM for 12, a gap of 3, REM for 5."""
+    monkeypatch.chdir(tmp_path)
+    night = run(DOCS / "phases.md", {0, 1})["night"]
+    np.testing.assert_array_equal(night.sign, [1, -1, 0, -1])
+    np.testing.assert_array_equal(night.ticks, [300, 120, 30, 50])
 
 
 def test_a_process_of_your_own(capsys):
     """2x2 Bars and Stripes: 4 ln 4 + 4 ln 8 = 13.86 is the optimum, 8 ln 16 = 22.18 uniform."""
-    (nll,) = said("phases.md", 0, capsys)
+    (nll,) = said("phases.md", 2, capsys)
     assert 13.86 < nll < 17
 
 
