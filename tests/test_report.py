@@ -1,6 +1,7 @@
 """The page in a real browser: no error, charts that respond, nothing wider than a phone."""
 
 import ast
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from browsing import chromium, opened, serious_violations
 
-from flexphase.report import files
+from flexphase.report import files, vendor
 from flexphase.report.files import DARK, LIGHT, picture
 from flexphase.report.findings import Claim, Findings
 from flexphase.report.page import Entry, embedded, page
@@ -94,6 +95,16 @@ def test_the_page_needs_nothing_from_elsewhere(html):
     assert re.findall(r"https?:[^ ]*", theirs) == ["https://github.com/leeoniya/uPlot"]
     assert "<b>words</b>" not in text
     assert "Fine &lt;b&gt;words&lt;/b&gt;." in text
+
+
+def test_the_charting_library_is_what_npm_delivers():
+    """SHA-256 of dist/ and LICENSE of uplot@1.6.32 (`npm pack uplot@1.6.32`)."""
+    kept = Path(vendor.__file__).parent.glob("*uPlot*")
+    assert {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in kept} == {
+        "LICENSE.uPlot": "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd",
+        "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+        "uPlot.min.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+    }
 
 
 def test_no_string_ends_the_script():
