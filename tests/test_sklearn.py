@@ -67,6 +67,14 @@ def test_log_likelihood_is_that_of_enumeration(rbm):
     np.testing.assert_allclose(exact._free_energy(data), free, rtol=1e-6)
 
 
+def test_the_hidden_units_are_kept_as_in_scikit_learn(rbm):
+    """A row for each chain: there is one; scikit-learn has one for each row of a batch."""
+    machine, data = rbm
+    assert machine.h_samples_.shape == (1, 6) and set(np.unique(machine.h_samples_)) <= {0, 1}
+    theirs = Theirs(6, batch_size=1, n_iter=1, random_state=0).fit(data).h_samples_
+    assert machine.h_samples_.shape == theirs.shape and machine.h_samples_.dtype == theirs.dtype
+
+
 def test_annealed_importance_sampling_agrees_with_enumeration(rbm):
     machine, data = rbm
     exact = clone_fitted(machine, "exact").score(data)

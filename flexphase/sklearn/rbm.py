@@ -56,7 +56,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         random_state: as everywhere in scikit-learn.
 
     Attributes: `components_` (n_components, n_features), `intercept_hidden_`,
-    `intercept_visible_`, `n_features_in_`, `feature_names_in_`.
+    `intercept_visible_`, `h_samples_` (1, n_components: the hidden units where training ended, of
+    one chain in place of scikit-learn's batch), `n_features_in_`, `feature_names_in_`.
 
     Example: `BernoulliRBM(100, learning_rate=0.06, rule="isd", random_state=0).fit_transform(X)`
     """
@@ -134,6 +135,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.components_ = learned.params.W.T.astype(dtype)
         self.intercept_hidden_ = learned.params.c.astype(dtype)
         self.intercept_visible_ = learned.params.a.astype(dtype)
+        self.h_samples_ = learned.z.h[None].astype(dtype)
 
     def transform(self, X: Any) -> np.ndarray:
         """P(h = 1 | v = X), (rows, n_components)."""
