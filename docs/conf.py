@@ -9,6 +9,7 @@ import re
 from importlib import import_module
 from inspect import isfunction
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from sphinx.ext import autosummary
@@ -68,6 +69,18 @@ html_theme_options = {
 html_context = {"default_mode": "auto"}
 
 
+#: Names for users that `api.py` does not have: hidden by others, or rarely needed.
+OTHER = [
+    "exact_lanes",
+    "estimators.isd",
+    "hardware.on_device.transformation",
+    "hardware.precision.bits_needed",
+    "likelihood.states",
+    "phase_figure.figure",
+    "phase_figure.raster",
+]
+
+
 def groups() -> dict[str, list[str]]:
     """The public names under the comments that stand over them in `api.py`."""
     listed = Path(api.__file__).read_text().partition("__all__ = [")[2]
@@ -78,7 +91,7 @@ def groups() -> dict[str, list[str]]:
 
 def entry(name: str, module: str) -> str:
     """The directive that shows a name's docstring."""
-    value = getattr(import_module(module), name)
+    value = resolve_name(f"{module}:{name}")
     if isinstance(value, type):
         return f".. autoclass:: {module}.{name}\n   :members:\n"
     return f".. {'autofunction' if isfunction(value) else 'autodata'}:: {module}.{name}\n"
@@ -104,7 +117,8 @@ def reference(_: Any) -> None:
     for number, (title, names) in enumerate(groups().items()):
         words = title[0].upper() + title[1:]
         write(HERE / "reference" / f"{number}_{title.split()[-1]}.rst", page(words, names))
-    for name in ("export", "sklearn", "plot", "theory"):
+    write(HERE / "reference" / "other.rst", page("Other names", OTHER))
+    for name in ("export", "sklearn", "plot", "sweep", "theory"):
         module = import_module(f"flexphase.{name}")
         own = getattr(module, "__all__", None) or [
             n
