@@ -4,7 +4,8 @@
 
 Every href and src that stays on the site must name a file that is there, and an anchor that its
 page has. No page may load a script, a style or a picture from elsewhere: the site is read offline
-too.
+too, and its search must find its words in a script, because a browser fetches nothing for a page
+that is a file.
 """
 
 import sys
@@ -58,6 +59,9 @@ def problems(root: Path) -> list[str]:
                 found.append(f"{here}: {link} leads nowhere")
             elif target in pages and not pages[target].has(unquote(parts.fragment)):
                 found.append(f"{here}: {link} has no such anchor")
+    search = pages.get(root / "search.html")
+    if not search or "searchindex.js" not in {urlsplit(load).path for load in search.loads}:
+        found.append("search.html does not load searchindex.js: search does not work offline")
     return sorted(set(found))
 
 
