@@ -13,6 +13,12 @@ from flexphase.experiments.claims import Seeds
 SPREAD = np.linspace(-1, 1, 10)
 
 
+def test_a_sentence_has_mean_sd_median_and_number_of_seeds():
+    """0, 0, 0 and 8: a mean of 2, an sd of 4, a median of 0."""
+    assert c.mean_sd([0, 0, 0, 8]) == "2 ± 4 (median 0, n = 4)"
+    assert c.mean_sd([3.0]) == "3"
+
+
 @pytest.mark.parametrize(
     ("shift", "verdict"), [(5.0, "pass"), (0.0, "unclear"), (-5.0, "fail"), (60.0, "fail")]
 )

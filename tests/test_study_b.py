@@ -10,7 +10,13 @@ from test_studies import kept
 from flexphase.cli import main
 from flexphase.experiments import figure, seeds
 from flexphase.experiments.claims import leans
-from flexphase.experiments.seeds import own_best, resampled, seeds_needed, with_power
+from flexphase.experiments.seeds import (
+    own_best,
+    resampled,
+    seeds_needed,
+    wants_larger,
+    with_power,
+)
 
 
 @pytest.mark.slow
@@ -36,6 +42,22 @@ def test_no_half_of_the_seeds_chooses_its_own_rate():
     """Rate 0 suits even seeds, rate 1 odd ones: each half gets the rate that suits the other."""
     values = np.array([[0.0, 9.0, 1.0, 9.0], [5.0, 2.0, 6.0, 3.0]])
     np.testing.assert_array_equal(own_best(values), [5, 9, 6, 9])
+
+
+@pytest.mark.parametrize(
+    ("best", "other", "verdict"),
+    [(2, 1, "pass"), (1, 2, "fail"), (1, 1, "unclear"), (2, 2, "unclear")],
+)
+def test_a_tie_of_the_best_rates_decides_nothing(best, other, verdict):
+    """Not even at the largest rate (the last row), beyond which either may have its best one."""
+
+    def errors(at):
+        values = np.random.default_rng(at).normal(9, 0.1, (3, 8))
+        values[at] -= 5
+        return values
+
+    claim = wants_larger("", [0.01, 0.02, 0.04], errors(best), errors(other))
+    assert claim.verdict == verdict
 
 
 def test_the_power_analysis_agrees_with_that_of_the_t_test(monkeypatch):

@@ -34,9 +34,21 @@ class Seeds(NamedTuple):
 
 
 def mean_sd(values: Sample) -> str:
-    """Mean ± sd over seeds; the mean alone where there is one seed."""
-    x = np.asarray(values, float)
-    return f"{x.mean():.4g} ± {x.std(ddof=1):.2g}" if x.size > 1 else f"{x.mean():.4g}"
+    """Mean ± sd, median and number of the seeds; the mean alone where there is one seed."""
+    if np.size(values) == 1:
+        return brief(values)
+    return f"{plus_minus(values)} (median {np.median(values):.4g}, n = {np.size(values)})"
+
+
+def brief(values: Sample) -> str:
+    """Mean ± sd (median), for lists that say so at their head."""
+    if np.size(values) == 1:
+        return f"{np.mean(values):.4g}"
+    return f"{plus_minus(values)} ({np.median(values):.4g})"
+
+
+def plus_minus(values: Sample) -> str:
+    return f"{np.mean(values):.4g} ± {np.std(values, ddof=1):.2g}"
 
 
 def verdict(passes: bool, fails: bool) -> Verdict:
@@ -230,8 +242,8 @@ def leans(words: str, side: Side, bs: Sequence[float], errors: Sequence[Sample])
     excess = np.mean([low - high if side == "above" else high - low for low, high in pairs], axis=0)
     p = p_value(stats.ttest_rel, excess, np.zeros_like(excess), alternative="greater")
     measured = (
-        f"error at the mirror image is higher by {mean_sd(excess)} "
-        f"(mean and sd over seeds of {len(pairs)} pairs), p = {p:.2g}"
+        f"error at the mirror image is higher by {mean_sd(excess)}, mean of {len(pairs)} pairs, "
+        f"p = {p:.2g}"
     )
     test = "paired t-test over seeds, one-sided, of the mean over pairs b and 1 - b"
     return Claim(words, measured, decide(p), test)

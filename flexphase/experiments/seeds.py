@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..report.findings import Claim
-from .claims import mean_sd, verdict
+from .claims import brief, verdict
 
 RESAMPLES = 1000
 SURE = 0.8  # share of the resamples in which a claim has to be decided
@@ -52,10 +52,21 @@ def share_claim(words: str, measured: str, holds: list[bool]) -> Claim:
 
 
 def wants_larger(words: str, rates: list[float], a: np.ndarray, b: np.ndarray) -> Claim:
-    """Is the best rate of a larger than that of b? Both are (rates, seeds)."""
-    larger = [x.mean(1).argmin() > y.mean(1).argmin() for x, y in resampled(a, b)]
-    measured = f"{best_rate(a, rates):.3g} against {best_rate(b, rates):.3g}; larger"
-    return share_claim(words, measured, larger)
+    """Is the best rate of a larger than that of b? Both are (rates, seeds).
+
+    Where both have the same best rate nothing is decided: they may differ between two rates of the
+    grid, or beyond its end.
+    """
+    further = [x.mean(1).argmin() - y.mean(1).argmin() for x, y in resampled(a, b)]
+    larger, smaller = (float(np.mean(np.multiply(side, further) > 0)) for side in (1, -1))
+    return Claim(
+        words,
+        f"{best_rate(a, rates):.3g} against {best_rate(b, rates):.3g}; larger in {larger:.1%} of "
+        f"resamples, smaller in {smaller:.1%}",
+        verdict(larger > 0.95, smaller > 0.95),
+        f"bootstrap over seeds, {RESAMPLES} resamples: pass if larger in more than 95 %, fail if "
+        "smaller in more than 95 %",
+    )
 
 
 Errors = dict[Any, list[np.ndarray]]
@@ -100,4 +111,4 @@ def with_power(judge: Callable[[Errors], list[Claim]], errors: Errors) -> list[C
 
 def in_words(values: dict[Any, np.ndarray]) -> str:
     """Mean ± sd (median) of every one."""
-    return "; ".join(f"{name} {mean_sd(v)} ({np.median(v):.4g})" for name, v in values.items())
+    return "; ".join(f"{name} {brief(v)}" for name, v in values.items())
