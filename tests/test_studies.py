@@ -180,6 +180,31 @@ def test_slow_from_end_to_end(monkeypatch, tmp_path):
     assert "more samples of the slow weights show their label" in report
 
 
+@pytest.mark.parametrize(("left", "verdict"), [(0.4, "pass"), (0.6, "fail"), (0.5, "unclear")])
+def test_half_of_a_gap_varies_as_the_gap_does(left, verdict):
+    """Slow weights leave a fixed share of a gap that is 1 to 8 nats in 8 seeds, up to a noise of
+    0.1: paired, 0.4 and 0.5 are far apart; against half of the mean gap they are not.
+    """
+    gap, noise = np.arange(1.0, 9.0), 0.1 * np.resize([1, -1, -1, 1], 8)
+    zero = np.zeros((1, 8))
+    aol = {"last iterate": gap[None], "slow weights": (left * gap + noise)[None]}
+    full = {"AoL": aol, "CD-100": {"last iterate": zero, "slow weights": zero}}
+    assert figure("slow").ranking(full).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("gains", "verdict"), [((5, 5), "unclear"), ((0, 9), "pass"), ((-9, -20), "fail")]
+)
+def test_what_helps_everywhere_mends_no_separation(gains, verdict):
+    """Errors of 20 and 40 at the shortest and the longest block, and what is gained there."""
+    noise = np.array([[0.3, -0.2, 0.1, -0.2], [-0.1, 0.2, 0.1, -0.2]])
+    before = [20 + noise[0], 40 + noise[1]]
+    after = [20 - gains[0] + noise[1], 40 - gains[1] + noise[0]]
+    claim = figure("separation").mends("", (1, 128), before, after)
+    assert claim.verdict == verdict
+    assert f"{(gains[1] - gains[0]) / 20:.0%} of the loss" in claim.measured
+
+
 def test_slow_weights_are_read_at_the_rate_that_suits_them():
     """The last iterate errs least at the first rate, slow weights at the second: samples are drawn
     there, and the claims compare those errors.
@@ -192,7 +217,7 @@ def test_slow_weights_are_read_at_the_rate_that_suits_them():
     two = [{name: each for name in ("ISD", "AoL")} for each in (ends, shown)]
     larger, better, labels, *_, spread = study.claims(*two, rates)
     assert larger.measured.startswith("0.01 against 0.001") and larger.verdict == "pass"
-    assert "last iterate 1.5 ± 0.71, slow weights 0.15" in better.measured
+    assert "last iterate 1.5 ± 0.71 (median 1.5, n = 2), slow weights 0.15" in better.measured
     assert labels.verdict == "pass" and spread.verdict == "unclear"  # twice the same rule
 
 
