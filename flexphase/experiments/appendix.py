@@ -141,7 +141,7 @@ def labels_shown(shares: list[float], learned: bool) -> Claim:
     p = p_value(stats.ttest_1samp, shares, SHOWN_LABELS, alternative="greater")
     return Claim(
         f"With slow weights at least {SHOWN_LABELS:.0%} of AoL's samples show their label (ours).",
-        f"{mean_sd([100 * share for share in shares])} % at b = 0.5, {len(shares)} seeds",
+        f"{mean_sd([100 * share for share in shares])} %, b = 0.5",
         decide(p) if learned and len(shares) > 1 else "unclear",
         f"t-test over seeds, one-sided, against {SHOWN_LABELS:.0%}; asked of machines with a test "
         f"error below {LEARNED} %",

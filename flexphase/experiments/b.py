@@ -125,7 +125,10 @@ def claims(bs: list[float], errors: Errors, traces: dict[str, np.ndarray]) -> li
 
 
 def least_variance(label: str, bs: list[float], trace: np.ndarray, nll: list[np.ndarray]) -> Claim:
-    """Is the best b where the measured variance is least, up to one step of the grid?"""
+    """Is the best b where the measured variance is least, up to one step of the grid?
+
+    Seeds are drawn again for the NLL only: where the variance is least is taken as known.
+    """
     at = int(trace.argmin())
     tops = [some.mean(1).argmin() for (some,) in resampled(np.array(nll))]
     best = bs[int(np.mean(nll, axis=1).argmin())]

@@ -19,6 +19,7 @@ from .bas import LABEL as NLL
 from .claims import (
     READ,
     Seeds,
+    brief,
     decide,
     is_worse,
     leans,
@@ -164,9 +165,10 @@ def rises(trace: np.ndarray, nll: list[np.ndarray]) -> Claim:
     p = p_value(stats.ttest_1samp, rho, 0.0, alternative="greater")
     return Claim(
         "AoL: over b, NLL rises with the measured variance.",
-        f"Spearman's rho over {len(trace)} b: {mean_sd(rho)} (mean and sd over seeds), p = {p:.2g}",
+        f"Spearman's rho over {len(trace)} b: {mean_sd(rho)}, p = {p:.2g}",
         decide(p),
-        "t-test over seeds, one-sided, of the rank correlation in each seed",
+        "t-test over seeds, one-sided, of the rank correlation in each seed; all seeds share the "
+        "variances, so that p speaks of other seeds, not of other b or other variances",
     )
 
 
@@ -234,7 +236,7 @@ def remarks(
     told = [
         f"{label}, {how}: "
         + ", ".join(
-            f"b {b:g} {mean_sd(own_best(v))} (eta {best_rate(v, rates):.3g})"
+            f"b {b:g} {brief(own_best(v))} at eta {best_rate(v, rates):.3g}"
             for b, v in by_b.items()
         )
         for (label, how), by_b in values.items()
@@ -246,7 +248,7 @@ def remarks(
         "medians over seeds, bars the interquartile range over 1.349.",
         "Half of the seeds choose the eta of the other half: no eta is chosen by the numbers that "
         "are shown. Claims are about the last iterate where they do not say slow weights.",
-        f"Final NLL: {'; '.join(told)}.",
+        f"Final NLL, mean ± sd (median): {'; '.join(told)}.",
         f"Tr cov of g / P(sign) of AoL at its best eta, median of {size['machines']} seeds: "
         + ", ".join(f"b {b:g} {v:.3g}" for b, v in zip(BS, trace, strict=True))
         + ".",

@@ -19,7 +19,7 @@ from ..report.findings import Claim
 from ..report.panels import Panel, points
 from ..rules import named
 from ..sweep import cells, matching
-from .claims import Seeds, is_worse, mean_sd, verdict
+from .claims import Seeds, brief, is_worse, verdict
 
 RANGE = 4.0  # the largest weight, where bits are swept
 AVERAGE = 0.5  # slow weights: from this fraction of training on
@@ -149,8 +149,8 @@ def without_limits(data: xr.Dataset, learner: Learner) -> str:
     found = []
     for name in learner.etas:
         last, slow = (finals(data, learner, a, kind="none", name=name)[0] for a in (False, True))
-        found.append(f"{LABELS[name]} {mean_sd(last)} (slow weights {mean_sd(slow)})")
-    return "Without limits: " + ", ".join(found) + "."
+        found.append(f"{LABELS[name]} {brief(last)}, slow weights {brief(slow)}")
+    return f"Without limits, mean ± sd (median): {'; '.join(found)}."
 
 
 def saved_by_chance(size: dict[str, Any], data: xr.Dataset, learner: Learner, name: str) -> Claim:

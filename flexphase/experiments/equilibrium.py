@@ -38,7 +38,7 @@ from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, matching
 from ..theory.moments import moments
 from ..theory.variance import Moments, centred, trace_isd, trace_two_term
-from .claims import Seeds, decide, is_worse, mean_sd, tested, within
+from .claims import Seeds, brief, decide, is_worse, tested, within
 from .feedback import feedback
 
 TITLE = "Equilibrium propagation on MNIST: temporally local rules"
@@ -283,13 +283,13 @@ def remarks(size: dict[str, Any], last: Found, slow: Found) -> list[str]:
         return 2 * eta * how.rates[0] * square / (2 * how.beta) / 4
 
     best = "; ".join(
-        f"{rule} {mean_sd(last[rule][1])} (eta {last[rule][0]:g}), slow weights "
-        f"{mean_sd(slow[rule][1])}"
+        f"{rule} {brief(last[rule][1])} at eta {last[rule][0]:g}, slow weights "
+        f"{brief(slow[rule][1])}"
         for rule in RULES
     )
     return [
         f"784-{size['hidden']}-10, centred nudges, T = {T}, {size['pairs']} stimuli of {2 * T} "
-        f"ticks, {size['seeds']} seeds, test error in per cent: {best}.",
+        f"ticks, {size['seeds']} seeds, test error in per cent, mean ± sd (median): {best}.",
         f"Mean |x|^2 is {square:.0f}. Feedback of one update on the hidden units, eta |x|^2 / "
         f"(4 beta): {', '.join(f'{rule} {gain(rule):.2g}' for rule in LOCAL)}. At the end of a "
         "phase it comes too late to matter.",
@@ -341,11 +341,11 @@ def measured(m: Moments, moved: dict[str, np.ndarray]) -> list[str]:
             lambda m: trace_isd(centred(m), 0.5) / trace_two_term(m),
         ),
     ]
-    shown = ", ".join(f"{rule} {mean_sd(values)}" for rule, values in moved.items())
+    shown = ", ".join(f"{rule} {brief(values)}" for rule, values in moved.items())
     return [
         f"Moments of the terms at the slow weights of the two-term rule, seed 0, ± a standard "
         f"error: {', '.join(said)}. r = E[g+ . g-] / sqrt(A C).",
         "Measured feedback at the slow weights of the two-term rule: distance by which learning "
         "moves the hidden states at the end of the second phase, over the distance between the "
-        f"phases; mean ± sd over seeds: {shown}.",
+        f"phases; mean ± sd (median) over seeds: {shown}.",
     ]

@@ -25,7 +25,7 @@ from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, matching
 from ..theory.moments import moments
 from ..theory.variance import Moments, best_b, trace_isd, trace_two_term
-from .claims import DRASTIC, mean_sd, within
+from .claims import DRASTIC, brief, mean_sd, within
 
 TITLE = "The whole family: every method under every rule"
 DATA = None
@@ -320,7 +320,8 @@ def remarks(
     said = [
         f"{size['seeds']} seeds; learning rate: the best of {len(size['rates'])} for each rule, "
         "apart for the last iterate and the slow weights. Pairs: always on, both signs in random "
-        "order on one stimulus. Points are medians over seeds, bars one standard deviation.",
+        "order on one stimulus. Points are medians over seeds, bars one standard deviation; numbers "
+        "are mean ± sd (median).",
         "T is the length of a phase for two-term and ISD / for always-on learning; every rule has "
         "the same number of phases. r = E[g+ . g-] / sqrt(A C), at the slow weights of the "
         "two-term rule; ratio: variance of ISD (b = 1/2) over that of the two-term rule.",
@@ -329,10 +330,7 @@ def remarks(
         s, parts = SETTINGS[name], []
         for rule in rules_of(name):
             last, slow = (scores[averaged][name][rule] for averaged in (False, True))
-            parts.append(
-                f"{RULES[rule]} {mean_sd(last.values)}, slow {mean_sd(slow.values)} "
-                f"(median {np.median(slow.values):.4g})"
-            )
+            parts.append(f"{RULES[rule]} {brief(last.values)}, slow {brief(slow.values)}")
         phases = int(size["share"] * s.phases)
         text = f"{name} ({s.metric}; T {s.T} / {s.on}, {phases} phases; untrained "
         text += f"{start[name]:.4g}): {'; '.join(parts)}."

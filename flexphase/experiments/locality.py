@@ -21,7 +21,7 @@ from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells
 from ..training import train
 from . import family
-from .claims import LEVEL, SLIGHT, mean_sd, verdict, within
+from .claims import LEVEL, SLIGHT, brief, mean_sd, verdict, within
 from .family import LEARNED, SETTINGS, Scores, best_of, score, untrained
 
 TITLE = "Locality and variance: what is it worth to remember?"
@@ -241,12 +241,13 @@ def remarks(size: dict[str, Any], scores: Scores, traces: dict[str, list[float]]
     told = []
     for name, trace in traces.items():
         parts = [
-            f"{rule} {mean_sd(scores[False][name][rule].values)}, slow "
-            f"{mean_sd(scores[True][name][rule].values)} (variance {v:.3g})"
+            f"{rule} {brief(scores[False][name][rule].values)}, slow "
+            f"{brief(scores[True][name][rule].values)}, variance {v:.3g}"
             for rule, v in zip(RULES, trace, strict=True)
         ]
         ticks = int(size["share"] * SETTINGS[name].phases) * SETTINGS[name].on
-        told.append(f"{name} ({SETTINGS[name].metric}, {ticks} ticks): {'; '.join(parts)}.")
+        head = f"{name} ({SETTINGS[name].metric}, {ticks} ticks), mean ± sd (median)"
+        told.append(f"{head}: {'; '.join(parts)}.")
     return [
         f"{size['seeds']} seeds; the best of {len(size['rates'])} learning rates for each rule, "
         "apart for last iterate and slow weights. Variance: Tr cov of what a tick adds, over "

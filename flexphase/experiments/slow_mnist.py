@@ -13,7 +13,7 @@ from ..record import Record
 from ..report.findings import Claim, Findings
 from ..sweep import Sweep, cells, learning_rates, matching
 from .appendix import AVERAGE, LENGTH, UNTRAINED, pictures_panel, samples
-from .claims import READ, Seeds, is_worse, matters_less, mean_sd
+from .claims import READ, Seeds, brief, is_worse, matters_less
 from .judge import accuracy, shows_label
 from .mnist import ERROR, EXACT_ERROR, HIDDEN, MACHINE, VISIBLE
 from .seeds import wants_larger
@@ -55,7 +55,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
         f"{size['phases']} phases (CD: half as many updates), {size['seeds']} seeds; exact errors "
         "on all test images; the average is over the second half. Points are medians over seeds, "
         "bars the interquartile range over 1.349.",
-        f"Best eta and test error in % there: {'; '.join(at_best(ends, rates))}.",
+        f"Best eta and test error in % there, mean ± sd (median): {'; '.join(at_best(ends, rates))}.",
         f"Samples: {size['each']} of each class and seed, made as in the appendix, read by a "
         f"classifier that reads {accuracy():.0%} of the real test images. At the eta of the least "
         f"error they show their label, %: {'; '.join(map(in_words, at_least, at_least.values()))}.",
@@ -96,7 +96,7 @@ def at_best_of(ends: Ends, values: Ends, name: str, how: str) -> np.ndarray:
 
 
 def in_words(name: str, shown: dict[str, np.ndarray]) -> str:
-    return f"{name} {', '.join(f'{how} {mean_sd(values)}' for how, values in shown.items())}"
+    return f"{name} {', '.join(f'{how} {brief(values)}' for how, values in shown.items())}"
 
 
 def claims(ends: Ends, shown: dict[str, Any], rates: list[float]) -> list[Claim]:
