@@ -15,12 +15,13 @@ from ..data import Held
 from ..estimators import always_on
 from ..phases import Bernoulli, Blocks, Fixed, LogNormal, Markov, Pairs, Phases, Recorded
 from ..phases.statistics import drawn
+from ..record import Record
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, matching
 from ..theory.mixing import mixing
 from . import bas, family, processes
-from .claims import mean_sd
+from .claims import READ
 from .seeds import own_best, resampled, share_claim
 
 TITLE = "Which statistics of the phases matter?"
@@ -151,22 +152,15 @@ class Points(NamedTuple):
     values: dict[str, list[np.ndarray]]  # last iterate, slow weights -> (rates, seeds) of each row
 
 
-READ = {"last iterate": "error", "slow weights": "averaged.error"}
-
-
 def points(data: dict[str, xr.Dataset], settle: dict[str, float]) -> Points:
     """Shares lost: 0 for the best process of a method, 1 for an untrained network."""
     method, names, x = [], [], []
     values: dict[str, list[np.ndarray]] = {how: [] for how in READ}
     for m, learner in LEARNERS.items():
         start = learner.untrained or family.untrained(m)
-        for how, metric in READ.items():
-            own = np.array(
-                [
-                    matching(data[m], name=name, number=number)[metric].values[..., -1]
-                    for name, number in processes_of(m)
-                ]
-            )
+        for how, averaged in READ.items():
+            runs = [matching(data[m], name=name, number=n) for name, n in processes_of(m)]
+            own = np.array([Record(run).final("error", averaged).values for run in runs])
             own = np.minimum(np.nan_to_num(own, nan=np.inf), 2 * start)
             best = own.mean(-1).min()
             values[how] += list((own - best) / (start - best))
@@ -178,14 +172,30 @@ def points(data: dict[str, xr.Dataset], settle: dict[str, float]) -> Points:
     return Points(method, names, np.array(x), values)
 
 
-def slopes(p: Points, lost: np.ndarray) -> np.ndarray:
+def within_methods(p: Points) -> np.ndarray:
+    """(rows, 3): the statistics less their means over the processes of a method."""
+    method = np.array(p.method)
+    return p.x - np.array([p.x[method == m].mean(0) for m in p.method])
+
+
+def slopes(p: Points, lost: np.ndarray, without: str = "") -> np.ndarray:
     """Least squares with a level for each method: the change of the share lost with one standard
-    deviation of each statistic.
+    deviation of each statistic within a method.
+
+    The level of a method takes up what its processes share, its mixing time and mean length among
+    it. The rows of the process `without` are left out.
     """
-    z = (p.x - p.x.mean(0)) / p.x.std(0)
+    x = within_methods(p)
     levels = [[float(m == method) for method in LEARNERS] for m in p.method]
-    design = np.concatenate([z, np.array(levels)], 1)
-    return np.linalg.lstsq(design, lost, rcond=None)[0][: len(STATISTICS)]
+    design = np.concatenate([x / x.std(0), np.array(levels)], 1)
+    kept = np.array([name != without for name in p.name])
+    return np.linalg.lstsq(design[kept], lost[kept], rcond=None)[0][: len(STATISTICS)]
+
+
+def ranges(p: Points, lost: np.ndarray) -> np.ndarray:
+    """(statistics, 2): the least and the largest slope where any one process is left out."""
+    some = np.array([slopes(p, lost, name) for name in dict.fromkeys(p.name)])
+    return np.stack([some.min(0), some.max(0)], 1)
 
 
 def at_best(values: list[np.ndarray]) -> np.ndarray:
@@ -204,7 +214,9 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     }
     labels = ["log2 (mean run / mixing time)", "sd of runs / mean", "imbalance of time"]
     panels = [against(p, lost["last iterate"], i, label) for i, label in enumerate(labels)]
-    return Findings([*panels, slopes_panel(p, lost, again)], claims(again), told(size, p, lost))
+    spans = {how: ranges(p, each.mean(1)) for how, each in lost.items()}
+    drawn_slopes = slopes_panel(p, lost, again)
+    return Findings([*panels, drawn_slopes], claims(again, spans), told(size, p, lost))
 
 
 def forgets(dataset: xr.Dataset) -> float:
@@ -217,16 +229,16 @@ def forgets(dataset: xr.Dataset) -> float:
     return mixing(run, params, -1.0, ticks=512, lanes=16).autocorrelation
 
 
-def claims(again: dict[str, np.ndarray]) -> list[Claim]:
+def claims(again: dict[str, np.ndarray], spans: dict[str, np.ndarray]) -> list[Claim]:
     """Written before the first run; each could come out otherwise."""
     found = []
     for how, some in again.items():
         run, spread, imbalance = some.T
         middle = ", ".join(
-            f"{word} {np.mean(v):.2g} ± {np.std(v):.1g}"
-            for word, v in zip(STATISTICS, some.T, strict=True)
+            f"{word} {with_error(v)} [{low:.2g}, {high:.2g}]"
+            for word, v, (low, high) in zip(STATISTICS, some.T, spans[how], strict=True)
         )
-        slope = f"slopes per sd (± s.e. over seeds): {middle};"
+        slope = f"slopes per sd, ± s.e. over seeds [range without any one process]: {middle};"
         found += [
             share_claim(f"{how}: imbalance of time hurts.", f"{slope} above 0", imbalance > 0),
             share_claim(f"{how}: longer runs hurt.", f"{slope} above 0", run > 0),
@@ -238,11 +250,17 @@ def claims(again: dict[str, np.ndarray]) -> list[Claim]:
             ),
         ]
     last, slow = (np.abs(some).sum(1) for some in again.values())
-    measured = f"sum of the sizes of the slopes {mean_sd(slow)}, last iterate {mean_sd(last)}; less"
+    sums = f"{with_error(slow)}, last iterate {with_error(last)}"
+    measured = f"sum of the sizes of the slopes {sums}; less"
     return [
         *found,
         share_claim("With slow weights the phases matter less.", measured, slow < last),
     ]
+
+
+def with_error(resamples: np.ndarray) -> str:
+    """Mean and standard error over seeds."""
+    return f"{np.mean(resamples):.2g} ± {np.std(resamples):.1g}"
 
 
 def against(p: Points, lost: np.ndarray, i: int, label: str) -> Panel:
@@ -278,7 +296,7 @@ def share(lost: np.ndarray) -> str:
 
 
 def told(size: dict[str, Any], p: Points, lost: dict[str, np.ndarray]) -> list[str]:
-    correlation = np.corrcoef(p.x.T)[np.triu_indices(3, 1)]
+    correlation = np.corrcoef(within_methods(p).T)[np.triu_indices(3, 1)]
     rows = []
     for m in LEARNERS:
         parts = [
@@ -292,8 +310,9 @@ def told(size: dict[str, Any], p: Points, lost: dict[str, np.ndarray]) -> list[s
         f"{', '.join(f'{v.T} ({m})' for m, v in LEARNERS.items())}. Half of the seeds choose the "
         "eta of the other half. 0 is the best process of a method, 1 an untrained network.",
         "The mixing time is the autocorrelation time of the negative term for the RBM (measured), "
-        "1 tick for Forward-Forward and 20 for equilibrium propagation (set).",
-        "The statistics are not independent: correlations over the rows are "
+        "1 tick for Forward-Forward and 20 for equilibrium propagation (set). It is the unit of an "
+        "axis: the slopes are within methods, where it is one number, and say nothing about it.",
+        "The statistics are not independent: correlations within methods are "
         f"{correlation[0]:.2f} (run, spread), {correlation[1]:.2f} (run, imbalance), "
         f"{correlation[2]:.2f} (spread, imbalance).",
         *rows,
