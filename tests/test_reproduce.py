@@ -155,7 +155,7 @@ def one_line(capsys) -> str:
     ("arguments", "words"),
     [
         (["fig9"], "invalid choice: 'fig9'"),
-        ([], "figure"),
+        ([], "required: experiment"),
         (["fig3", "--quick", "--full"], "not allowed with"),
         (["fig3", "--workers", "2", "--dask", "tcp://localhost:1"], "not allowed with"),
         (["fig3", "--workers", "0"], "at least 1 worker"),

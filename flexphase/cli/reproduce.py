@@ -23,7 +23,7 @@ def add_experiments(
 ) -> None:
     """The options of a command that runs experiments: which one, its size, folder and executor."""
     words = "; ".join(f"{name}: {experiment.title}" for name, experiment in known.items())
-    p.add_argument("figure", choices=[*known, *more], help=f"which {what} ({words})")
+    p.add_argument("experiment", choices=[*known, *more], help=f"which {what} ({words})")
     size = p.add_mutually_exclusive_group()
     size.add_argument(
         "--quick",
@@ -31,7 +31,7 @@ def add_experiments(
         help="small sizes, minutes (the default)",
     )
     size.add_argument(
-        "--full", action="store_true", help="the sizes of the paper, or of docs/studies.md"
+        "--full", action="store_true", help="the sizes of the paper, or of the page of the study"
     )
     p.add_argument(
         "--out",
@@ -57,15 +57,16 @@ def add_experiments(
 def run(args: argparse.Namespace) -> None:
     """Run the command, and print the path of the report."""
     size = "full" if args.full else "quick"
-    out = args.out or Path("runs") / f"{args.command}-{args.figure}-{size}"
-    command = f"flexphase {args.command} {args.figure} --{size} --out {shlex.quote(str(out))}"
+    out = args.out or Path("runs") / f"{args.command}-{args.experiment}-{size}"
+    command = f"flexphase {args.command} {args.experiment} --{size} --out {shlex.quote(str(out))}"
     from ..sweep import Dask, Local
 
     executor = Dask(args.dask) if args.dask else Local(args.workers)
     from ..experiments.reproduce import reproduce  # slow, so a wrong address is refused before
 
     try:
-        word = "studies" if (args.command, args.figure) == ("study", "all") else args.figure
+        every = (args.command, args.experiment) == ("study", "all")
+        word = "studies" if every else args.experiment
         print(reproduce(word, size, out, args.resume, executor, command))
     finally:
         executor.close()
