@@ -1,8 +1,9 @@
 """The effect of b as in Fig. 3, with enough seeds to decide: is the best b where the variance is
 least?
 
-An RBM on Bars and Stripes at the paper's eta, last iterate and slow weights, with two starts of the
-negative phase. `b_own` gives every b its own eta, `b_few` shows few images.
+An RBM on Bars and Stripes at the eta of our Fig. 3 (ISD: the paper's), last iterate and slow
+weights, with two starts of the negative phase. `b_own` gives every b its own eta, `b_few` shows
+few images.
 """
 
 from functools import partial
@@ -13,7 +14,7 @@ import xarray as xr
 
 from ..methods.rbm import Params
 from ..report.findings import Claim, Findings
-from ..report.panels import Panel, Series
+from ..report.panels import Panel, Series, medians
 from ..sweep import Sweep, cells
 from ..theory.moments import moments
 from ..theory.variance import Moments, trace_isd
@@ -21,10 +22,9 @@ from .bas import BUILD, METRICS, OPTIMUM, build
 from .bas import LABEL as NLL
 from .claims import READ
 from .fig3 import AXIS, ETA, LABEL, LENGTH, about, by_b, trained
-from .processes import medians
 from .seeds import in_words, resampled, share_claim, with_power
 
-TITLE = "The probability b of a positive phase: the paper's eta, 64 seeds, and the variance"
+TITLE = "The probability b of a positive phase: one eta for all b, 64 seeds, and the variance"
 DATA = None
 PLAIN = ("rbm", 16, 16)
 STARTS = ["carry", "persistent"]
@@ -145,7 +145,6 @@ def nll_panel(name: str, bs: list[float], errors: Errors) -> Panel:
             f"{start}, {how}",
             bs,
             errors[name, start, how],
-            kind="points",
             colour=i,
             line=int(averaged),
         )

@@ -12,21 +12,20 @@ import xarray as xr
 from ..core import Run
 from ..data import Rows, bars_and_stripes
 from ..report.findings import Findings
-from ..report.panels import Panel
+from ..report.panels import Panel, medians
 from ..sweep import Sweep, cells, matching
 from . import bas
 from .b_own import BS, bounded, lean
 from .bas import LABEL as NLL
 from .bas import METRICS, OPTIMUM, SIDE, UNTRAINED
 from .fig3 import AXIS, LENGTH
-from .processes import medians
 from .seeds import in_words, with_power
 
 TITLE = "The probability b of a positive phase: few images"
 DATA = None
 PLAIN = ("rbm", 16, 16)
 ETA = 0.01
-READ = ["slow weights", "stopped in time"]
+READINGS = ["slow weights", "stopped in time"]
 SIZES = {
     "quick": {"phases": 10_000, "images": [16, 24], "subsets": 4, "seeds": 3},
     "full": {"phases": 40_000, "images": [12, 16, 24], "subsets": 16, "seeds": 4},
@@ -66,13 +65,14 @@ def nll(dataset: xr.Dataset, images: int, how: str) -> list[np.ndarray]:
 
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     """NLL against b for every number of images."""
-    found = {(n, how): nll(data["few"], n, how) for n in size["images"] for how in READ}
+    found = {(n, how): nll(data["few"], n, how) for n in size["images"] for how in READINGS}
     claims = [
         claim
         for (n, how), each in found.items()
         for claim in with_power(
             partial(lean, f"{n} of 32 images, {how}: b below 0.5 does better than 1 - b."),
             {"own": each},
+            "subsets",
         )
     ]
     series = [
@@ -80,15 +80,14 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
             f"{n} of 32 images, {how}",
             BS,
             each,
-            kind="points",
             colour=size["images"].index(n),
-            line=READ.index(how),
+            line=READINGS.index(how),
         )
         for (n, how), each in found.items()
     ]
     remarks = [
         f"Always-on learning, T = {LENGTH}, eta {ETA}, {size['phases']} phases, {size['subsets']} "
-        f"subsets of the images, the mean of {size['seeds']} seeds with each; NLL of all 32 "
+        f"subsets of the images (n), the mean of {size['seeds']} seeds with each; NLL of all 32 "
         "rows. Stopped in time: the least NLL of 20 moments of training, because images are "
         "learned by heart.",
         *(

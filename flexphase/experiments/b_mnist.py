@@ -12,13 +12,12 @@ import xarray as xr
 from ..data.mnist import fetch_mnist
 from ..record import Record
 from ..report.findings import Claim, Findings
-from ..report.panels import Panel
+from ..report.panels import Panel, medians
 from ..sweep import Sweep, cells, matching
 from .appendix import LENGTH, UNTRAINED
 from .claims import READ, best_is, leans, robust
 from .fig3 import AXIS
 from .mnist import ERROR, EXACT_ERROR, HIDDEN, MACHINE, VISIBLE
-from .processes import medians
 from .seeds import in_words, own_best, with_power
 
 TITLE = "The probability b of a positive phase: labelled MNIST"
@@ -50,7 +49,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     """Test error against b, last iterate and slow weights."""
     found = {how: errors(data["b"], averaged) for how, averaged in READ.items()}
     series = [
-        medians(how, BS, each, kind="points", colour=i)
+        medians(how, BS, each, colour=i)
         for i, (how, each) in enumerate(found.items())
     ]
     remarks = [

@@ -10,8 +10,9 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
+from ..record import Record
 from ..report.findings import Claim, Findings
-from ..report.panels import Panel, Series
+from ..report.panels import Panel, Series, medians
 from ..sweep import Sweep, cells, learning_rates, matching
 from .b import variance
 from .bas import BUILD, METRICS, OPTIMUM, UNTRAINED, bounded, machine
@@ -30,7 +31,6 @@ from .claims import (
     tested,
 )
 from .fig3 import AXIS, LENGTH
-from .processes import medians
 from .seeds import best_rate, own_best, wants_larger, with_power
 
 TITLE = "The probability b of a positive phase: every b at its own best eta"
@@ -93,7 +93,7 @@ def finals(dataset: xr.Dataset, label: str, b: float, averaged: bool) -> np.ndar
     """(rates, seeds): NLL at the end; at most twice that of an untrained machine."""
     name, start = LINES[label]
     runs = matching(dataset, name=name, start=start, b=b).sortby("eta")
-    return bounded(runs["averaged.nll" if averaged else "nll"].values[:, :, -1])
+    return bounded(Record(runs).final("nll", averaged).values)
 
 
 def trace_at_best(
@@ -192,7 +192,6 @@ def own_panel(values: Values) -> Panel:
             label if how == "last iterate" else "",
             np.array(BS) + 0.01 * list(LINES).index(label),
             [own_best(v) for v in by_b.values()],
-            kind="points",
             colour=list(LINES).index(label),
             line=int(READ[how]),
         )

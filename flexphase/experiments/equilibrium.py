@@ -34,7 +34,7 @@ from ..optimisers import LayerRates
 from ..phases import Alternating, Bernoulli, Fixed, Pairs, Pauses, Phases
 from ..record import Record
 from ..report.findings import Claim, Findings
-from ..report.panels import Panel, Series
+from ..report.panels import Panel, points
 from ..sweep import Sweep, cells, matching
 from ..theory.moments import moments
 from ..theory.variance import Moments, centred, trace_isd, trace_two_term
@@ -179,11 +179,11 @@ def errors(data: dict[str, xr.Dataset], rule: str, averaged: bool) -> tuple[floa
 
     A seed that diverged counts as untrained, 90 %.
     """
-    name = "averaged.final.error" if averaged else "final.error"
     dataset, found = data["kept" if rule == REFERENCE else "rules"], {}
     for eta in RULES[rule].etas:
         run = matching(dataset, rule=rule, eta=eta).isel(cell=0)
-        found[eta] = np.nan_to_num(100 * run[name].values, nan=90.0)
+        final = Record(run).final("error", averaged).values
+        found[eta] = np.nan_to_num(100 * final, nan=90.0)
     best = min(found, key=lambda eta: found[eta].mean())
     return best, found[best]
 
@@ -221,19 +221,13 @@ Found = dict[str, tuple[float, np.ndarray]]
 def panel(title: str, names: list[str], last: Found, slow: Found) -> Panel:
     """Every rule at the best of its learning rates."""
     x = np.arange(len(names))
+    read = (("last iterate", last, -0.12), ("slow weights", slow, 0.12))
     series = [
-        dots("last iterate", x - 0.12, [last[name][1] for name in names], 0),
-        dots("slow weights", x + 0.12, [slow[name][1] for name in names], 1),
+        points(how, x + shift, [found[name][1] for name in names], kind="dots", colour=i)
+        for i, (how, found, shift) in enumerate(read)
     ]
     labels = [RULES[name].words for name in names]
     return Panel(title, "rule", "test error (%)", series, names=labels)
-
-
-def dots(name: str, x: np.ndarray, values: list[np.ndarray], colour: int) -> Series:
-    """Mean and standard deviation over seeds."""
-    mean = np.array([v.mean() for v in values])
-    sd = np.array([v.std(ddof=1) for v in values])
-    return Series(name, x, mean, sd, colour=colour, kind="dots")
 
 
 def claims(last: Found, slow: Found) -> list[Claim]:

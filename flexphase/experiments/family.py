@@ -11,21 +11,21 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from ..catalogue import METHODS, Task, datasets
 from ..classification import Wrong
 from ..core import Optimiser, Run
+from ..export import from_numpy
 from ..metrics import AtEnd, measure
-from ..record import Record, leaf_name
+from ..record import Record
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells, matching
 from ..theory.moments import moments
 from ..theory.variance import Moments, best_b, trace_isd, trace_two_term
-from .claims import DRASTIC, brief, mean_sd, within
+from .claims import DRASTIC, READ, brief, mean_sd, within
 
 TITLE = "The whole family: every method under every rule"
 DATA = None
@@ -163,7 +163,7 @@ class Score(NamedTuple):
 def score(dataset: xr.Dataset, rule: str, averaged: bool) -> Score:
     """The learning rate with the least mean error; a lane that diverged rules its rate out."""
     runs = matching(dataset, rule=rule)
-    final = runs["averaged.error" if averaged else "error"].values[:, :, -1].astype(float)
+    final = Record(runs).final("error", averaged).values.astype(float)
     means = np.where(np.isfinite(final).all(1), final.mean(1), np.inf)
     best = int(np.argmin(means))
     return Score(final[best], float(runs["eta"].values[best]))
@@ -181,13 +181,7 @@ def trained(dataset: xr.Dataset, name: str, rule: str = "two-term") -> Any:
     """The slow weights of a rule at its best rate, first seed."""
     best = score(dataset, rule, averaged=True)
     one = matching(dataset, rule=rule, eta=best.eta).isel(cell=0, seed=0)
-    kept, method = Record(one).averaged_params, task(name, "isd").run.method
-    like = jax.eval_shape(lambda: method.init(jax.random.key(0))[0])
-
-    def leaf(path: Any, shape: Any) -> Any:
-        return jnp.asarray(kept[leaf_name(path) or "theta"], shape.dtype)
-
-    return jax.tree_util.tree_map_with_path(leaf, like)
+    return from_numpy(task(name, "isd").run.method, Record(one).averaged_params)
 
 
 def moments_of(size: dict[str, Any], dataset: xr.Dataset, name: str) -> Moments | None:
@@ -223,10 +217,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     rows = [names[i : i + ROW] for i in range(0, len(names), ROW)]
     panels = []
     for some in rows:
-        panels += [
-            learned_panel("last iterate", some, scores[False], start, scores),
-            learned_panel("slow weights", some, scores[True], start, scores),
-        ]
+        panels += [learned_panel(how, some, start, scores) for how in READ]
     panels += [
         variance_panel(some, known)
         for some in rows
@@ -250,13 +241,9 @@ def best_of(name: str, scores: Scores) -> float:
 
 
 def learned_panel(
-    title: str,
-    names: list[str],
-    own: dict[str, dict[str, Score]],
-    start: dict[str, float],
-    scores: Scores,
+    how: str, names: list[str], start: dict[str, float], scores: Scores
 ) -> Panel:
-    series = []
+    own, series = scores[READ[how]], []
     for i, (rule, label) in enumerate(RULES.items()):
         at = [j for j, name in enumerate(names) if rule in own[name]]
         if not at:
@@ -271,7 +258,7 @@ def learned_panel(
         x = np.array(at, float) + 0.13 * (i - 2)
         series.append(Series(label, x, middle, spread, kind="dots", colour=i))
     ticks = [name.replace("-", "-\n") for name in names]
-    return Panel(title, "method", LEARNED, series, names=ticks, ylim=(-0.3, 1.15))
+    return Panel(how, "method", LEARNED, series, names=ticks, ylim=(-0.3, 1.15))
 
 
 def variance_panel(names: list[str], known: dict[str, Moments | None]) -> Panel:
@@ -320,8 +307,8 @@ def remarks(
     said = [
         f"{size['seeds']} seeds; learning rate: the best of {len(size['rates'])} for each rule, "
         "apart for the last iterate and the slow weights. Pairs: always on, both signs in random "
-        "order on one stimulus. Points are medians over seeds, bars one standard deviation; numbers "
-        "are mean ± sd (median).",
+        "order on one stimulus. Points are medians over seeds, bars one standard deviation; "
+        "numbers are mean ± sd (median).",
         "T is the length of a phase for two-term and ISD / for always-on learning; every rule has "
         "the same number of phases. r = E[g+ . g-] / sqrt(A C), at the slow weights of the "
         "two-term rule; ratio: variance of ISD (b = 1/2) over that of the two-term rule.",

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from ..methods.rbm import Params
+from ..record import Record
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series, points
 from ..sweep import Sweep, cells, matching
@@ -100,8 +101,8 @@ def by_b(
     dataset: xr.Dataset, name: str, start: str, eta: float, averaged: bool = False
 ) -> list[np.ndarray]:
     """Final NLL of the seeds at each b; that of an untrained machine where one diverged."""
-    metric = "averaged.nll" if averaged else "nll"
-    final = matching(dataset, name=name, start=start, eta=eta).sortby("b")[metric].values[:, :, -1]
+    runs = matching(dataset, name=name, start=start, eta=eta).sortby("b")
+    final = Record(runs).final("nll", averaged).values
     return [np.where(np.isfinite(row), row, UNTRAINED) for row in final]
 
 

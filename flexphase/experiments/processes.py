@@ -25,8 +25,9 @@ from ..phases import (
     Pairs,
     Phases,
 )
+from ..record import Record
 from ..report.findings import Claim, Findings
-from ..report.panels import Panel, Series
+from ..report.panels import Panel, Series, medians
 from ..sweep import Sweep, cells, matching
 from .bas import HIDDEN, LABEL, METRICS, OPTIMUM, SIDE, source
 from .claims import LEVEL, decide, matters_less, mean_sd, p_value, verdict
@@ -125,16 +126,7 @@ def seeds_of(
     """Final NLL of the seeds of a process."""
     chosen = {"kappa": kappa} if name == "homeostatic" else {}
     run = matching(dataset, name=name, **chosen).isel(cell=0)
-    return run["averaged.nll" if averaged else "nll"].values[:, -1]
-
-
-def medians(name: str, x: Any, values: list[np.ndarray], **style: Any) -> Series:
-    """Median over seeds and a robust spread: the interquartile range over 1.349, which is the
-    standard deviation where the law is normal. One seed that is stuck does not hide the others.
-    """
-    spread = np.array([np.subtract(*np.quantile(v, [0.75, 0.25])) / 1.349 for v in values])
-    middle = np.array([np.median(v) for v in values])
-    return Series(name, np.asarray(x, float), middle, spread, **style)
+    return Record(run).final("nll", averaged).values
 
 
 def by_process(last: dict[str, np.ndarray], slow: dict[str, np.ndarray]) -> Panel:
@@ -153,7 +145,7 @@ def by_kappa(size: dict[str, Any], dataset: xr.Dataset, bernoulli: np.ndarray) -
     kappas, series = size["kappas"], []
     for i, (label, averaged) in enumerate((("last iterate", False), ("slow weights", True))):
         values = [seeds_of(dataset, "homeostatic", averaged, kappa) for kappa in kappas]
-        series.append(medians(label, kappas, values, kind="points", colour=i))
+        series.append(medians(label, kappas, values, colour=i))
     level = np.full(2, np.median(bernoulli))
     ends = np.array([kappas[0], kappas[-1]])
     series.append(Series("Bernoulli, last iterate", ends, level, colour=6, line=1))

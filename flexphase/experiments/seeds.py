@@ -95,8 +95,10 @@ def seeds_needed(
     return [needed.get(i) for i in range(claims)]
 
 
-def with_power(judge: Callable[[Errors], list[Claim]], errors: Errors) -> list[Claim]:
-    """The claims; one that is unclear says how many seeds would decide it."""
+def with_power(
+    judge: Callable[[Errors], list[Claim]], errors: Errors, samples: str = "seeds"
+) -> list[Claim]:
+    """The claims; one that is unclear says how many samples would decide it."""
     claims = judge(errors)
     if all(claim.verdict != "unclear" for claim in claims):
         return claims
@@ -104,7 +106,7 @@ def with_power(judge: Callable[[Errors], list[Claim]], errors: Errors) -> list[C
     for claim, n in zip(claims, seeds_needed(judge, errors, more=True), strict=True):
         if claim.verdict == "unclear":
             many = f"more than {TRIED[-1]}" if n is None else f"about {n}"
-            claim = claim._replace(measured=f"{claim.measured}; {many} seeds would decide it")
+            claim = claim._replace(measured=f"{claim.measured}; {many} {samples} would decide it")
         told.append(claim)
     return told
 

@@ -10,13 +10,13 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
+from ..record import Record
 from ..report.findings import Claim, Findings
-from ..report.panels import Panel, Series
+from ..report.panels import Panel, Series, medians
 from ..sweep import Sweep, cells, learning_rates, matching
 from .bas import BUILD, LABEL, METRICS, OPTIMUM, UNTRAINED, bounded
 from .claims import READ, Seeds, brief, decide, is_worse, mean_sd, p_value
 from .fig2_bas import RULES as PAPER
-from .processes import medians
 from .seeds import wants_larger
 
 TITLE = "Slow weights: last iterate and average of every rule, on Bars and Stripes"
@@ -71,9 +71,7 @@ def finals(dataset: xr.Dataset, name: str, phases: int, averaged: bool) -> np.nd
     runs = matching(dataset, name=rule, length=length)
     trained = runs["ticks"].isel(seed=0, record=-1).values
     runs = runs.isel(cell=trained == length * phases).sortby("eta")
-    values = runs["averaged.nll" if averaged else "nll"].isel(record=-1)
-    values = values.transpose("cell", "seed").values
-    return bounded(values)
+    return bounded(Record(runs).final("nll", averaged).transpose("cell", "seed").values)
 
 
 def at_best(full: Ends, rates: list[float]) -> list[str]:
@@ -89,7 +87,7 @@ def at_best(full: Ends, rates: list[float]) -> list[str]:
 def against_eta(full: Ends, rates: list[float], label: str) -> Panel:
     """Median and spread over seeds of every rule, last iterate solid and slow weights dashed."""
     series = [
-        medians(f"{name}, {how}", rates, list(values), kind="points", colour=i, line=j)
+        medians(f"{name}, {how}", rates, list(values), colour=i, line=j)
         for i, (name, ends) in enumerate(full.items())
         for j, (how, values) in enumerate(ends.items())
     ]

@@ -55,7 +55,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
         f"{size['phases']} phases (CD: half as many updates), {size['seeds']} seeds; exact errors "
         "on all test images; the average is over the second half. Points are medians over seeds, "
         "bars the interquartile range over 1.349.",
-        f"Best eta and test error in % there, mean ± sd (median): {'; '.join(at_best(ends, rates))}.",
+        f"Best eta, test error in % there, mean ± sd (median): {'; '.join(at_best(ends, rates))}.",
         f"Samples: {size['each']} of each class and seed, made as in the appendix, read by a "
         f"classifier that reads {accuracy():.0%} of the real test images. At the eta of the least "
         f"error they show their label, %: {'; '.join(map(in_words, at_least, at_least.values()))}.",

@@ -58,17 +58,25 @@ def star(series: Series, x: float) -> Series:
     return series._replace(star=(float(x), float(np.interp(x, series.x, series.y))))
 
 
-def points(name: str, x: Sequence[float], values: Sequence[Any], **style: Any) -> Series:
+def points(
+    name: str, x: Any, values: Sequence[Any], kind: str = "points", **style: Any
+) -> Series:
     """Mean and sd of values[i] (over seeds) at x[i]."""
     spread = [float(np.std(v, ddof=1)) if np.size(v) > 1 else 0.0 for v in values]
-    return Series(
-        name,
-        np.asarray(x, float),
-        np.array([np.mean(v) for v in values]),
-        np.array(spread),
-        kind="points",
-        **style,
-    )
+    middle = np.array([np.mean(v) for v in values])
+    return Series(name, np.asarray(x, float), middle, np.array(spread), kind=kind, **style)
+
+
+def medians(
+    name: str, x: Any, values: Sequence[Any], kind: str = "points", **style: Any
+) -> Series:
+    """Median of values[i] (over seeds) at x[i] and a robust spread: the interquartile range over
+    1.349, which is the standard deviation where the law is normal. One seed that is stuck does not
+    hide the others.
+    """
+    spread = np.array([np.subtract(*np.quantile(v, [0.75, 0.25])) / 1.349 for v in values])
+    middle = np.array([np.median(v) for v in values])
+    return Series(name, np.asarray(x, float), middle, spread, kind=kind, **style)
 
 
 def table(panels: Sequence[Panel]) -> pd.DataFrame:
