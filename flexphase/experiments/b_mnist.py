@@ -48,10 +48,7 @@ def errors(dataset: xr.Dataset, averaged: bool) -> list[np.ndarray]:
 def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     """Test error against b, last iterate and slow weights."""
     found = {how: errors(data["b"], averaged) for how, averaged in READ.items()}
-    series = [
-        medians(how, BS, each, colour=i)
-        for i, (how, each) in enumerate(found.items())
-    ]
+    series = [medians(how, BS, each, colour=i) for i, (how, each) in enumerate(found.items())]
     remarks = [
         f"RBM {VISIBLE} x {HIDDEN}, no visible bias, AoL with T = {LENGTH}, the better of eta "
         f"{ETAS} for each b (half of the seeds choose for the other half), {size['phases']} "

@@ -240,9 +240,7 @@ def best_of(name: str, scores: Scores) -> float:
     return float(np.min(means))
 
 
-def learned_panel(
-    how: str, names: list[str], start: dict[str, float], scores: Scores
-) -> Panel:
+def learned_panel(how: str, names: list[str], start: dict[str, float], scores: Scores) -> Panel:
     own, series = scores[READ[how]], []
     for i, (rule, label) in enumerate(RULES.items()):
         at = [j for j, name in enumerate(names) if rule in own[name]]

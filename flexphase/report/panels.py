@@ -58,18 +58,14 @@ def star(series: Series, x: float) -> Series:
     return series._replace(star=(float(x), float(np.interp(x, series.x, series.y))))
 
 
-def points(
-    name: str, x: Any, values: Sequence[Any], kind: str = "points", **style: Any
-) -> Series:
+def points(name: str, x: Any, values: Sequence[Any], kind: str = "points", **style: Any) -> Series:
     """Mean and sd of values[i] (over seeds) at x[i]."""
     spread = [float(np.std(v, ddof=1)) if np.size(v) > 1 else 0.0 for v in values]
     middle = np.array([np.mean(v) for v in values])
     return Series(name, np.asarray(x, float), middle, np.array(spread), kind=kind, **style)
 
 
-def medians(
-    name: str, x: Any, values: Sequence[Any], kind: str = "points", **style: Any
-) -> Series:
+def medians(name: str, x: Any, values: Sequence[Any], kind: str = "points", **style: Any) -> Series:
     """Median of values[i] (over seeds) at x[i] and a robust spread: the interquartile range over
     1.349, which is the standard deviation where the law is normal. One seed that is stuck does not
     hide the others.
