@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import h5py
     import numpy as np
     import xarray as xr
 
@@ -141,14 +142,11 @@ def npz(raw: bytes) -> "dict[str, np.ndarray]":
 
 def netcdf(raw: bytes) -> "xr.Dataset":
     """The variables and attributes at the root of a netCDF-4 file, in memory, as numbers."""
-    import h5py
     import xarray as xr
 
     raw = unsealed(raw)
-    check_heaps(raw)
-    with h5py.File(io.BytesIO(raw)) as file:
-        arrays = [array for array in file.values() if isinstance(array, h5py.Dataset)]
-        bounded(sum(array.size * array.dtype.itemsize for array in arrays))
+    with hdf5(raw):
+        pass
     hook = sys.unraisablehook
     sys.unraisablehook = _silent  # h5netcdf's finaliser fails on a file that it could not open
     try:
@@ -161,6 +159,46 @@ def netcdf(raw: bytes) -> "xr.Dataset":
     finally:
         sys.unraisablehook = hook
     raise ValueError(why)
+
+
+@contextlib.contextmanager
+def hdf5(raw: bytes, soft_links: bool = False) -> "Iterator[h5py.File]":
+    """An HDF5 file in memory, of bounded size, that needs no other file.
+
+    Args:
+        raw: its bytes.
+        soft_links: may it give its arrays second names? Whoever loads all names would load such an
+            array again and again.
+    """
+    import h5py
+
+    check_heaps(raw)
+    with h5py.File(io.BytesIO(raw)) as file:
+        groups: list[Any] = [file]
+        file.visititems(lambda _, it: groups.append(it) if isinstance(it, h5py.Group) else None)
+        bounded(sum(bytes_in(group, soft_links) for group in groups))
+        yield file
+
+
+def bytes_in(group: "h5py.Group", soft_links: bool) -> int:
+    """The size of its arrays, which must lie in this file: HDF5 opens any other one that is named,
+    and waits for ever if that is a FIFO.
+    """
+    import h5py
+
+    size = 0
+    for name in map(str, group):
+        link = group.get(name, getlink=True)
+        if isinstance(link, h5py.SoftLink) and soft_links:
+            continue
+        if not isinstance(link, h5py.HardLink):
+            raise ValueError(f"its {name[:50]!r} is a link")
+        array = group[name]
+        if isinstance(array, h5py.Dataset):
+            if array.external or array.is_virtual:
+                raise ValueError(f"its {name[:50]!r} lies in another file")
+            size += array.nbytes
+    return size
 
 
 def check_heaps(raw: bytes) -> None:

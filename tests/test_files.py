@@ -154,6 +154,44 @@ def test_a_variable_that_would_not_fit_into_memory_is_not_loaded(record, tmp_pat
 )
 def test_a_forged_description_of_a_run_builds_nothing(record, run, tmp_path):
     config = json.dumps(record.config | {"run": run})
+def external(file, path):
+    file.create_dataset("x", (4,), "f8", external=[(str(path), 0, 32)])
+
+
+def virtual(file, path):
+    layout = h5py.VirtualLayout((4,), "f8")
+    layout[:] = h5py.VirtualSource(str(path), "y", (4,))
+    file.create_virtual_dataset("x", layout)
+
+
+def linked(file, path):
+    file["x"] = h5py.ExternalLink(str(path), "y")
+
+
+def softly(file, path):
+    file["x"] = h5py.SoftLink("/ticks")
+
+
+def deeper(file, path):
+    external(file.create_group("inner"), path)
+
+
+@pytest.mark.parametrize("name", ["record.nc", "phases.nwb"])
+@pytest.mark.parametrize("point", [external, virtual, linked, softly, deeper])
+def test_a_file_that_names_another_one_is_refused(record, point, name, tmp_path):
+    """The other one, a FIFO, would be waited for; an alias of an array would be loaded again."""
+    os.mkfifo(tmp_path / "fifo")
+    record.dataset.to_netcdf(tmp_path / name, engine="h5netcdf")
+    with h5py.File(tmp_path / name, "a") as file:
+        point(file, tmp_path / "fifo")
+    if name == "record.nc":
+        with pytest.raises(ValueError, match=r"\(its 'x' (is a link|lies in another file)\)"):
+            Record.load(tmp_path / name)
+    elif point is not softly:  # which is usual there
+        with pytest.raises(ValueError, match=r"\(its 'x' (is a link|lies in another file)\)"):
+            Recorded(tmp_path / name)
+
+
     path = Record(record.dataset.assign_attrs(config=config)).save(tmp_path / "record.nc")
     with pytest.raises(ValueError, match="cannot be rebuilt"):
         Record.load(path).run()
@@ -322,3 +360,15 @@ def test_an_mnist_that_unpacks_to_too_much_is_not_unpacked(tmp_path, monkeypatch
     os.mkfifo(tmp_path / name)
     raw, why = mnist_sources.verified(tmp_path / name, name)
     assert raw is None and "regular file" in why
+def test_an_nwb_file_goes_through_the_same_guards(tmp_path):
+    path = tmp_path / "phases.nwb"
+    with h5py.File(path, "w") as file:
+        file.create_group("intervals/trials").create_dataset("x", (2**40,), "f8", chunks=(1024,))
+    with pytest.raises(ValueError, match="bytes, and at most"):
+        Recorded(path)
+    heap = b"GCOL\1\0\0\0" + (4096).to_bytes(8, "little")
+    path.write_bytes(path.read_bytes() + heap.ljust(4096, b"\0"))
+    with pytest.raises(ValueError, match="a heap of it is damaged"):
+        Recorded(path)
+
+

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import above_zero
-from ..files import content, text, understood
+from ..files import content, hdf5, text, understood
 
 #: Words for the types of phases where none are given.
 WORDS = {
@@ -72,16 +72,7 @@ def read_nwb(raw: bytes, intervals: str) -> Any:
     """A table of intervals of a file of Neurodata Without Borders: start_time, stop_time and a
     column of types, in seconds.
     """
-    try:
-        from pynwb import NWBHDF5IO  # type: ignore[import-not-found]
-    except ImportError:
-        raise ValueError(
-            "files of Neurodata Without Borders are read by pynwb: pip install 'flexphase[nwb]'"
-        ) from None
-    import h5py
-
-    reader: Any = NWBHDF5IO  # its decorators hide its arguments from type checkers
-    with h5py.File(io.BytesIO(raw)) as opened, reader(file=opened, mode="r") as file:
+    with hdf5(raw, soft_links=True) as opened, nwb_reader()(file=opened, mode="r") as file:
         content = file.read()
         usual = {"trials": content.trials, "epochs": content.epochs}
         tables = dict(content.intervals) | {n: t for n, t in usual.items() if t is not None}
@@ -89,6 +80,17 @@ def read_nwb(raw: bytes, intervals: str) -> Any:
             known = ", ".join(tables) or "none"
             raise ValueError(f"it has no intervals {intervals!r}; it has {known}")
         return tables[intervals].to_dataframe()
+
+
+def nwb_reader() -> Any:
+    """pynwb's reader of HDF5; its decorators hide its arguments from type checkers."""
+    try:
+        from pynwb import NWBHDF5IO  # type: ignore[import-not-found]
+    except ImportError:
+        raise ValueError(
+            "files of Neurodata Without Borders are read by pynwb: pip install 'flexphase[nwb]'"
+        ) from None
+    return NWBHDF5IO
 
 
 READERS = {".csv": read_csv, ".tsv": read_bids, ".nwb": read_nwb}

@@ -240,7 +240,7 @@ def file_case(rng: random.Random, seeds: dict[str, bytes]) -> dict[str, Any]:
         harmed[name] = forged_archive(rng, raw) if forged else mutated(rng, raw, seeds["record.nc"])
         words = ["@data", name]
     else:
-        name = rng.choice(("phases.csv", "phases.tsv"))
+        name = rng.choice(("phases.csv", "phases.tsv", "phases.nwb"))
         harmed[name] = mutated(rng, seeds[name], seeds["x.csv"])
         words = ["@phases", name]
     return {"words": words, "files": {n: base64.b64encode(r).decode() for n, r in harmed.items()}}

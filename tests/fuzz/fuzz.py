@@ -26,7 +26,7 @@ FRESH = 1000  # cases after which a new process is taken: compiled programs fill
 MAKE = """
 import sys; sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-import numpy as np, xarray as xr
+import h5py, numpy as np, xarray as xr
 import cases, target
 from flexphase.cli import main
 from flexphase.record import Record
@@ -44,6 +44,12 @@ rows = [f"{2 * i},{1 + i % 2},{'wake' if i % 2 else 'sleep'}" for i in range(12)
 (out / "phases.csv").write_text("onset,duration,type\\n" + "\\n".join(rows) + "\\n")
 text = (out / "phases.csv").read_text()
 (out / "phases.tsv").write_text(text.replace(",", "\\t"))
+with h5py.File(out / "phases.nwb", "w") as file:
+    file.attrs["nwb_version"] = "2.7.0"
+    trials = file.create_group("intervals/trials")
+    trials["start_time"], trials["stop_time"] = np.arange(12.0), np.arange(12.0) + 1
+    trials["stage"] = ["wake", "sleep"] * 6
+    trials["last"] = h5py.SoftLink("/intervals/trials/stop_time")
 """
 
 
