@@ -246,6 +246,45 @@ def test_bad_tables_are_refused_in_a_sentence(table, options, words):
     assert str(error.value).endswith((".", "?")) and "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("sign", "ticks", "words"),
+    [
+        ([], [], "not empty"),
+        ([1, -1], [3], "of the same length"),
+        ([[1, -1]], [[3, 4]], "a list of signs"),
+        (1, 3, "a list of signs"),
+        ([1, -1], None, "a list of signs"),
+        ([1, -2], [3, 4], "must be 1, -1 or 0"),
+        ([1, 0.5], [3, 4], "must be 1, -1 or 0"),
+        ([1, float("nan")], [3, 4], "must be 1, -1 or 0"),
+        (["1", "-1"], [3, 4], "must be 1, -1 or 0"),
+        ([1, -1], [3, 0], "whole numbers of ticks"),
+        ([1, -1], [3, 2.5], "whole numbers of ticks"),
+        ([1, -1], [3, float("inf")], "whole numbers of ticks"),
+        ([1, -1], [2**31, 4], "fewer than 2"),
+        ([1, 0], [3, 4], "no negative phase"),
+        ([-1, -1], [3, 4], "no positive phase"),
+    ],
+)
+def test_bad_signs_and_ticks_are_refused_in_a_sentence(sign, ticks, words):
+    with pytest.raises(ValueError, match=words):
+        fp.Recorded(sign=sign, ticks=ticks)
+
+
+def test_only_phases_that_alternate_can_say_so():
+    """Two terms rely on it."""
+    for make in (
+        lambda alternates: fp.Bernoulli(0.5, alternates=alternates),
+        lambda alternates: fp.Markov(0.5, 0.5, alternates=alternates),
+        lambda alternates: fp.Pairs(alternates=alternates),
+        lambda alternates: fp.Homeostatic(0.5, 1.0, alternates=alternates),
+        lambda alternates: fp.Blocks(1, 2, alternates=alternates),
+    ):
+        assert make(False).alternates is False
+        with pytest.raises(ValueError, match="only phases that alternate"):
+            make(True)
+
+
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"a,b\n1\n1,2,3\n"])
 def test_bad_files_are_refused_in_a_sentence(tmp_path, content):
     path = tmp_path / "bad.csv"

@@ -12,7 +12,7 @@ from jax import Array
 from ..checks import count
 from ..core import Key, Phase
 from .process import Stretched
-from .tables import phases_of, read
+from .tables import checked, phases_of, read
 
 After = Literal["repeat", "shuffle", "end"]
 
@@ -79,6 +79,7 @@ class Recorded(eqx.Module):
             columns = {"onset": onset, "duration": duration, "offset": offset, "type": type}
             words = {"positive": positive, "negative": negative, "rest": rest}
             sign, ticks = phases_of(read(table, intervals), columns, words, rate)
+        sign, ticks = checked(sign, ticks)
         self.sign, self.ticks = jnp.asarray(sign, jnp.float32), jnp.asarray(ticks, jnp.int32)
         self.b = (self.sign > 0).sum() / jnp.float32((self.sign != 0).sum())
         self.lengths = jnp.stack([mean_where(self.sign == s, self.ticks) for s in (-1, 0, 1)])

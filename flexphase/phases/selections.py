@@ -29,6 +29,13 @@ class Selection(Protocol):
     def sign(self, u: Array, n: Array, state: Any) -> tuple[Array, Any]: ...
 
 
+def never(alternates: Any) -> bool:
+    """False: two terms would rely on an order that these phases do not have."""
+    if alternates is not False:
+        raise ValueError("only phases that alternate, Alternating(), can say so.")
+    return False
+
+
 class Alternating(eqx.Module):
     """+, -, +, -: the classical order. Seen over time, each sign has probability 1/2."""
 
@@ -50,7 +57,7 @@ class Bernoulli(eqx.Module):
     """
 
     b: Array = eqx.field(converter=probability)
-    alternates: bool = eqx.field(static=True, default=False)
+    alternates: bool = eqx.field(static=True, converter=never, default=False)
 
     def init(self, key: Key) -> tuple[()]:
         return ()
@@ -75,7 +82,7 @@ class Markov(eqx.Module):
 
     stay_positive: Array = eqx.field(converter=lambda p: stay(p, "stay_positive"))
     stay_negative: Array = eqx.field(converter=lambda p: stay(p, "stay_negative"))
-    alternates: bool = eqx.field(static=True, default=False)
+    alternates: bool = eqx.field(static=True, converter=never, default=False)
 
     @property
     def b(self) -> Array:
@@ -97,7 +104,7 @@ class Pairs(eqx.Module):
     No more than two phases of a sign come in a row. Remembers the last sign.
     """
 
-    alternates: bool = eqx.field(static=True, default=False)
+    alternates: bool = eqx.field(static=True, converter=never, default=False)
     b: Array = eqx.field(converter=jnp.float32, default=0.5)
 
     def init(self, key: Key) -> Array:
@@ -126,7 +133,7 @@ class Homeostatic(eqx.Module):
 
     b: Array = eqx.field(converter=probability)
     kappa: Array = eqx.field(converter=lambda k: from_zero(k, "kappa, the pull to balance,"))
-    alternates: bool = eqx.field(static=True, default=False)
+    alternates: bool = eqx.field(static=True, converter=never, default=False)
     timed = True
 
     def init(self, key: Key) -> Array:
@@ -152,7 +159,7 @@ class Blocks(eqx.Module):
 
     n_positive: Array = eqx.field(converter=lambda n: whole_count(n, "n_positive"))
     n_negative: Array = eqx.field(converter=lambda n: whole_count(n, "n_negative"))
-    alternates: bool = eqx.field(static=True, default=False)
+    alternates: bool = eqx.field(static=True, converter=never, default=False)
 
     @property
     def b(self) -> Array:
@@ -172,7 +179,7 @@ class Clamped(eqx.Module):
     """
 
     b: float = eqx.field(static=True, default=1.0)
-    alternates: bool = eqx.field(static=True, default=False)
+    alternates: bool = eqx.field(static=True, converter=never, default=False)
 
     def init(self, key: Key) -> tuple[()]:
         return ()

@@ -225,13 +225,32 @@ def on_the_clock(
             f"the first onset) lasts {(offset[row] - onset[row]) * rate:.3g} ticks, less than one; "
             "raise the rate."
         )
-    if not ((sign > 0).any() and (sign < 0).any()):
-        missing = "negative" if (sign > 0).any() else "positive"
-        raise ValueError(
-            f"the record has no {missing} phase, so one of the two terms would never be seen."
-        )
     gap = np.append(begin[1:] - end[:-1], 0)
     every_sign = np.stack([sign, np.zeros_like(sign)], 1).ravel()
     every_ticks = np.stack([end - begin, gap], 1).ravel()
     lasts = every_ticks >= 1
     return every_sign[lasts], every_ticks[lasts].astype(np.int32)
+
+
+def checked(sign: Any, ticks: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The sign and the ticks of each phase, if they can be replayed."""
+    signs, lengths = np.asarray(sign), np.asarray(ticks)
+    if signs.ndim != 1 or signs.shape != lengths.shape or not signs.size:
+        raise ValueError(
+            "recorded phases need a list of signs and one of ticks, of the same length and not "
+            f"empty, not arrays of shape {signs.shape} and {lengths.shape}."
+        )
+    if signs.dtype.kind not in "iuf" or not np.isin(signs, (-1, 0, 1)).all():
+        raise ValueError("the signs of recorded phases must be 1, -1 or 0.")
+    whole = lengths.dtype.kind in "iuf" and ((lengths >= 1) & (lengths == np.rint(lengths))).all()
+    if not whole or lengths.sum(dtype=float) >= 2**31:
+        raise ValueError(
+            "recorded phases must last whole numbers of ticks, at least 1 each and fewer than 2^31 "
+            "together."
+        )
+    if not ((signs > 0).any() and (signs < 0).any()):
+        missing = "negative" if (signs > 0).any() else "positive"
+        raise ValueError(
+            f"the record has no {missing} phase, so one of the two terms would never be seen."
+        )
+    return signs, lengths
