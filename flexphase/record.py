@@ -24,7 +24,7 @@ from .core import Method, Run
 from .describe import described
 from .inspecting import VERSIONED
 from .rebuild import Builder
-from .record_schema import CLOCKS, check_record
+from .record_schema import CLOCKS, check_record, has_average
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,8 @@ class Record:
 
     @property
     def averaged(self) -> bool:
-        """Does it hold slow weights, or at least what was measured on them?
-
-        A sweep that does not keep parameters keeps the metrics of both.
-        """
-        if self.params:
-            return bool(self.averaged_params)
-        return any(str(name).startswith("averaged.") for name in self.dataset)
+        """Does it hold slow weights, or at least what was measured on them?"""
+        return has_average(self.dataset)
 
     def final(self, metric: str | None = None, averaged: bool = False) -> xr.DataArray:
         """A metric at the end, in every lane.

@@ -35,7 +35,7 @@ def check_record(dataset: xr.Dataset) -> None:
 
     - `diverged_at` has the lanes as its dimensions, each with coordinates and at least one entry;
     - clocks and metrics, those of slow weights too, have those and `record`, which has at least one
-      entry;
+      entry; clocks count;
     - everything else that belongs to the lanes (parameters, final values) begins with them.
     """
     check_notes(dataset.attrs)
@@ -49,11 +49,13 @@ def check_record(dataset: xr.Dataset) -> None:
     for lane in lanes:
         need(lane in dataset.coords, f"its dimension {lane} has no values")
     metrics = plain_json(dataset.attrs["metrics"])
-    slow = any(str(name).startswith("averaged.params") for name in dataset)
-    averaged = [f"averaged.{name}" for name in metrics if slow]
+    averaged = [f"averaged.{name}" for name in metrics if has_average(dataset)]
     for name in [*CLOCKS, *metrics, *averaged]:
         need(name in dataset, f"it has no {name}")
         check_dims(dataset[name], (*lanes, "record"))
+    for name in CLOCKS:
+        counts = dataset[name].dtype.kind in "iu" and bool((dataset[name] >= 0).all())
+        need(counts, f"its {name} are no whole numbers from 0 on")
     for name, variable in dataset.data_vars.items():
         if str(name).startswith(("params", "averaged.params", "observed.")):
             need(variable.dims[: len(lanes)] == lanes, f"its {name} does not begin with its lanes")
@@ -64,6 +66,16 @@ def check_record(dataset: xr.Dataset) -> None:
     for name in metrics:
         best = dataset[name].attrs.get("optimum", 0.0)
         need(is_number(best), f"the optimum of {name} is no number")
+
+
+def has_average(dataset: xr.Dataset) -> bool:
+    """Does it hold slow weights, or at least what was measured on them?
+
+    A sweep that does not keep parameters keeps the metrics of both.
+    """
+    names = [f"{name}." for name in dataset]
+    kept = any(name.startswith("params.") for name in names)
+    return any(name.startswith("averaged.params." if kept else "averaged.") for name in names)
 
 
 def own(name: Any) -> bool:

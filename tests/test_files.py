@@ -90,6 +90,10 @@ FORGED = {
     "a metric of words": lambda ds: ds.assign(nll=ds["nll"].astype(str)),
     "a clock of words": lambda ds: ds.assign(ticks=ds["ticks"].astype(str)),
     "a clock that is a scalar": lambda ds: ds.assign(ticks=3),
+    "a clock of fractions": lambda ds: ds.assign(phases=ds["phases"] + 0.5),
+    "a clock that is not finite": lambda ds: ds.assign(updates=ds["updates"] * np.inf),
+    "a clock that was never set": lambda ds: ds.assign(ticks=ds["ticks"] * np.nan),
+    "a clock below zero": lambda ds: ds.assign(ticks=ds["ticks"] - 9),
     "no lanes": lambda ds: ds.isel(seed=slice(0, 0)),
     "no diverged_at": without("diverged_at"),
     "diverged_at of fractions": lambda ds: ds.assign(diverged_at=ds["diverged_at"] + 0.5),
@@ -128,6 +132,18 @@ def test_a_forged_record_is_refused_when_it_is_loaded(record, forge, tmp_path, c
     assert capfd.readouterr().err.count("\n") == 1
 
 
+def test_slow_metrics_are_there_for_all_or_none(tmp_path):
+    """Also where a sweep does not keep parameters."""
+    whole = go(average=0.5).dataset
+    bare = whole.drop_vars([n for n in whole if "params" in str(n)])
+    bare = bare.assign(error=bare["nll"], **{"averaged.error": bare["averaged.nll"]})
+    bare.attrs["metrics"] = '["nll", "error"]'
+    assert "averaged error" in repr(Record.load(Record(bare).save(tmp_path / "fine.nc")))
+    path = Record(bare.drop_vars("averaged.error")).save(tmp_path / "bad.nc")
+    with pytest.raises(ValueError, match=r"it has no averaged\.error"):
+        Record.load(path)
+
+
 def test_a_variable_that_would_not_fit_into_memory_is_not_loaded(record, tmp_path):
     path = tmp_path / "large.nc"
     record.dataset.to_netcdf(path, engine="h5netcdf")
@@ -138,22 +154,6 @@ def test_a_variable_that_would_not_fit_into_memory_is_not_loaded(record, tmp_pat
         Record.load(path)
 
 
-@pytest.mark.parametrize(
-    "run",
-    [
-        {"class": "flexphase.record.Record"},
-        {"class": "flexphase.core.Run"},
-        {"class": "flexphase.core.Run", "method": {"partial": 3}},
-        {"class": 7},
-        {"class": "flexphase.core.Run", "method": {"float32": {}}},
-        {"class": "flexphase.core.Run", "method": {"float32": "many"}},
-        {"class": "flexphase.core.Run", "method": {"function": "flexphase.cli.main"}},
-        {"class": "flexphase.sweep.cells.Sweep"},
-    ],
-    ids=str,
-)
-def test_a_forged_description_of_a_run_builds_nothing(record, run, tmp_path):
-    config = json.dumps(record.config | {"run": run})
 def external(file, path):
     file.create_dataset("x", (4,), "f8", external=[(str(path), 0, 32)])
 
@@ -192,6 +192,22 @@ def test_a_file_that_names_another_one_is_refused(record, point, name, tmp_path)
             Recorded(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    "run",
+    [
+        {"class": "flexphase.record.Record"},
+        {"class": "flexphase.core.Run"},
+        {"class": "flexphase.core.Run", "method": {"partial": 3}},
+        {"class": 7},
+        {"class": "flexphase.core.Run", "method": {"float32": {}}},
+        {"class": "flexphase.core.Run", "method": {"float32": "many"}},
+        {"class": "flexphase.core.Run", "method": {"function": "flexphase.cli.main"}},
+        {"class": "flexphase.sweep.cells.Sweep"},
+    ],
+    ids=str,
+)
+def test_a_forged_description_of_a_run_builds_nothing(record, run, tmp_path):
+    config = json.dumps(record.config | {"run": run})
     path = Record(record.dataset.assign_attrs(config=config)).save(tmp_path / "record.nc")
     with pytest.raises(ValueError, match="cannot be rebuilt"):
         Record.load(path).run()
@@ -352,14 +368,6 @@ def test_tables_that_are_none(raw, suffix, tmp_path):
     assert "\n" not in str(refused.value)
 
 
-def test_an_mnist_that_unpacks_to_too_much_is_not_unpacked(tmp_path, monkeypatch):
-    name = "t10k-labels-idx1-ubyte"
-    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(bytes(2**28)))
-    raw, why = mnist_sources.verified(tmp_path / f"{name}.gz", name)
-    assert raw is None and "at most" in why
-    os.mkfifo(tmp_path / name)
-    raw, why = mnist_sources.verified(tmp_path / name, name)
-    assert raw is None and "regular file" in why
 def test_an_nwb_file_goes_through_the_same_guards(tmp_path):
     path = tmp_path / "phases.nwb"
     with h5py.File(path, "w") as file:
@@ -372,3 +380,11 @@ def test_an_nwb_file_goes_through_the_same_guards(tmp_path):
         Recorded(path)
 
 
+def test_an_mnist_that_unpacks_to_too_much_is_not_unpacked(tmp_path, monkeypatch):
+    name = "t10k-labels-idx1-ubyte"
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(bytes(2**28)))
+    raw, why = mnist_sources.verified(tmp_path / f"{name}.gz", name)
+    assert raw is None and "at most" in why
+    os.mkfifo(tmp_path / name)
+    raw, why = mnist_sources.verified(tmp_path / name, name)
+    assert raw is None and "regular file" in why
