@@ -16,6 +16,8 @@ def picture_shape(pixels: int, shape: tuple[int, int] | None = None) -> tuple[in
     """Height and width of a picture; square where nothing else is said, one row where that does not
     fit.
     """
+    if pixels < 1:
+        raise ValueError(f"a picture has at least one pixel, not {pixels}.")
     side = round(pixels**0.5)
     height, width = shape or ((side, side) if side * side == pixels else (1, pixels))
     if height * width != pixels:
@@ -106,6 +108,8 @@ def receptive_fields(
     if "W" not in record.params or "a" not in record.params:
         raise ValueError("receptive fields are drawn for RBMs, whose parameters are W, a and c.")
     W = record.params["W"]
+    if W.ndim != record["diverged_at"].ndim + 2:
+        raise ValueError("the weights W of this record are no matrix for each network.")
     fields = W.reshape(-1, *W.shape[-2:])[lane].T
     return pictures(
         fields[:, : shape[0] * shape[1]] if shape else fields, shape, ax=ax, signed=True

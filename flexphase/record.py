@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 
 from . import __version__, files, record_view
-from .contract import complete, complete_part
+from .contract import check, complete, complete_part
 from .core import Method, Run
 from .describe import described
 from .inspecting import VERSIONED
@@ -161,6 +161,7 @@ class Record:
         with files.understood("the run of this record cannot be rebuilt"):
             run = self._built(self.config["run"], data, allow)
             complete(run)
+            check(run)
             return run
 
     def method(self, allow: Iterable[Any] = ()) -> Method:
@@ -218,7 +219,8 @@ class Record:
                 "run it with keep_params=True."
             )
         method = self.method(allow)
-        like = jax.eval_shape(lambda: method.init(jax.random.key(0))[0])
+        with files.understood("the method of this record cannot be rebuilt"):
+            like = jax.eval_shape(lambda: method.init(jax.random.key(0))[0])
 
         def leaf(path: Any, shape: Any) -> jax.Array:
             name = leaf_name(path) or "theta"

@@ -1,6 +1,7 @@
 """Whatever a user types: one line on standard error, exit code 2, no traceback, nothing written."""
 
 import errno
+import json
 import os
 import pickle
 import subprocess
@@ -314,6 +315,35 @@ def test_records_that_are_none(tmp_path, capsys):
     assert (tmp_path / "mine.npy").read_text() == "kept"
     (tmp_path / "run" / "checkpoint.npz").write_bytes(b"nonsense")
     refused(capsys, *SMALL, "--out", tmp_path / "run", "--resume", says="not a checkpoint")
+    assert not (tmp_path / "f.png").exists()
+
+
+def test_records_that_do_not_fit_themselves(tmp_path, capsys):
+    """Each part is well-formed: more classes than units, weights that are no matrix, a method that
+    cannot compute.
+    """
+    from flexphase.record import Record
+
+    assert main([*SMALL, "--out", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    whole, path = Record.load(tmp_path / "run" / "record.nc"), tmp_path / "record.nc"
+
+    def forged(dataset):
+        return Record(dataset).save(path)
+
+    out = ["--out", tmp_path / "f.png"]
+    forged(whole.dataset.assign_attrs(classes=100))
+    refused(capsys, "sample", path, *out, says="at least one pixel, not -96")
+    forged(whole.dataset.assign({"params.W": whole["params.W"][:, 0, 0]}))
+    refused(capsys, "plot", path, "--fields", *out, says="no matrix")
+    for field in ({"scale": None}, {"visible_bias": "x"}):
+        config = whole.config
+        config["run"]["method"] |= field
+        forged(whole.dataset.assign_attrs(config=json.dumps(config)))
+        if "scale" in field:
+            refused(capsys, "sample", path, *out, says="cannot be rebuilt")
+        refused(capsys, "ledger", path, "--phases", "1", says="cannot be rebuilt")
+        refused(capsys, "plan", path, "--checkpoint", "--lanes", "2", says="cannot be rebuilt")
     assert not (tmp_path / "f.png").exists()
 
 
