@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import importlib
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -54,8 +53,24 @@ KNOWN = {
     "jax.numpy.tanh",
 }
 
-#: Modules of flexphase that hold no part of a run.
-NO_PARTS = [["cli"], ["sweep"], ["experiments"], ["report"], ["live"], ["files"]]
+#: Modules of flexphase, and packages of such, whose classes and functions a record may name: they
+#: are parts of runs, which read and write nothing.
+PARTS = [
+    "flexphase.core",
+    "flexphase.data.held",
+    "flexphase.data.pairs",
+    "flexphase.data.sources",
+    "flexphase.estimators",
+    "flexphase.hardware",
+    "flexphase.methods",
+    "flexphase.optimisers",
+    "flexphase.phases.durations",
+    "flexphase.phases.neither",
+    "flexphase.phases.process",
+    "flexphase.phases.recorded",
+    "flexphase.phases.selections",
+    "flexphase.replicas",
+]
 
 
 class Builder:
@@ -104,13 +119,15 @@ class Builder:
         if isinstance(content, dict) and "swept" in content:
             return jnp.asarray(self.swept(content["swept"]), kind)
         if isinstance(content, dict):
-            if content["sha256"] not in self.large:
-                shape = tuple(content["shape"])
+            shape, found = tuple(content["shape"]), self.large.get(content["sha256"])
+            if found is None:
                 raise ValueError(
                     f"it names data of shape {shape} by their digest only; give them: "
                     "record.run(data=...)"
                 )
-            return jnp.asarray(self.large[content["sha256"]], kind)
+            if describe(found) != {kind: content}:
+                raise ValueError(f"its data of shape {shape} are not those that it names")
+            return jnp.asarray(found, kind)
         return jnp.asarray(content, kind)
 
     def instance(self, what: dict[str, Description]) -> Any:
@@ -118,7 +135,8 @@ class Builder:
         if not isinstance(cls, type) or not _is_part(cls):
             raise ValueError(f"{what['class']} is no part of a run")
         fields = {n: self.build(part) for n, part in what.items() if n not in ("class", "code")}
-        accepted = inspect.signature(cls).parameters
+        # Arguments that are no fields are not for records: `Recorded(table)` reads a file.
+        accepted = {*inspect.signature(cls).parameters} & {*_fields(cls)}
         try:
             return cls(**{name: value for name, value in fields.items() if name in accepted})
         except TypeError as error:
@@ -143,18 +161,18 @@ class Builder:
             if qualified(inspect.unwrap(thing)) == name:
                 return self.unchanged(thing, what, name)
         module, _, attribute = name.rpartition(".")
-        ours = re.fullmatch(r"flexphase(\.[a-z][a-z_0-9]*)*", module)
-        ours = ours and module.split(".")[1:2] not in NO_PARTS
-        allowed = any(module == m or module.startswith(f"{m}.") for m in self.modules)
-        if not (ours or allowed) or not attribute.isidentifier():
+        allowed = any(f"{module}.".startswith(f"{m}.") for m in (*PARTS, *self.modules))
+        if not allowed or not attribute.isidentifier():
             raise ValueError(
-                f"it names {name}, which is not part of flexphase; allow it: "
+                f"it names {name}, which is none of flexphase's own parts of a run; allow it: "
                 f"record.run(allow=[{attribute if attribute.isidentifier() else 'the function'}])"
             )
         try:
             found = getattr(importlib.import_module(module), attribute)
         except (ImportError, AttributeError):
             raise ValueError(f"there is no {name} here") from None
+        if qualified(inspect.unwrap(found)) != name:  # the module imports it from elsewhere
+            raise ValueError(f"there is no {name} here")
         return self.unchanged(found, what, name)
 
     def unchanged(self, found: Any, what: dict[str, Description], name: str) -> Any:
@@ -169,3 +187,8 @@ def _is_part(cls: type) -> bool:
     """May a description name it? A module, a named tuple or a frozen dataclass."""
     frozen = dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen  # type: ignore
     return issubclass(cls, eqx.Module) or is_named(cls) or frozen
+
+
+def _fields(cls: Any) -> list[str]:
+    """The names of the fields of such a class."""
+    return list(cls._fields) if is_named(cls) else [f.name for f in dataclasses.fields(cls)]

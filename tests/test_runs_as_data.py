@@ -1,6 +1,7 @@
 """A record is a run: descriptions tell any two runs apart, and lead back to the run."""
 
 import functools
+import importlib
 import json
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import flexphase as fp
 from flexphase import estimators
 from flexphase.describe import describe, described, digest
 from flexphase.optimisers import LayerRates
-from flexphase.rebuild import Builder
+from flexphase.rebuild import Builder, _is_part
 
 ROWS = fp.bars_and_stripes(2)
 
@@ -286,24 +287,38 @@ def test_an_object_of_the_plainest_kind_is_no_part_that_comes_back():
 def test_own_classes_are_built_only_if_they_are_allowed():
     run = a_run()._replace(method=Mine(4, 3))
     record = fp.train(run, ticks=4, records=1)
-    with pytest.raises(ValueError, match=r"names .*Mine, which is not part of flexphase; allow it"):
+    with pytest.raises(
+        ValueError, match=r"names .*Mine, which is none of flexphase's own parts of a run; allow it"
+    ):
         record.run()
     assert isinstance(record.run(allow=[Mine]).method, Mine)
     assert record.parameters(allow=Mine).W.shape == (4, 3)
 
 
+FOREIGN = "none of flexphase's own parts of a run"
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        ({"class": "os.system"}, "not part of flexphase"),
-        ({"class": "flexphase.__main__.main"}, "not part of flexphase"),
-        ({"class": "flexphase.sweep.executors.Local"}, "not part of flexphase"),
-        ({"class": "flexphase.rebuild.Builder"}, "no part of a run"),
+        ({"class": "os.system"}, FOREIGN),
+        ({"class": "flexphase.__main__.main"}, FOREIGN),
+        ({"class": "flexphase.sweep.executors.Local"}, FOREIGN),
+        ({"class": "flexphase.rebuild.Builder"}, FOREIGN),
+        ({"class": "flexphase.phases.recorded.Recorded", "table": "phases.csv"}, "not NoneType"),
+        ({"class": "flexphase.phases.Bernoulli", "b": 0.5}, FOREIGN),
+        ({"class": "flexphase.methods.RBM", "visible": 4, "hidden": 3}, "there is no"),
+        ({"class": "flexphase.methods.rbm.Units"}, "there is no"),
         ({"class": "flexphase.methods.rbm.RBX"}, "there is no"),
         ({"class": "flexphase.methods.rbm.RBM", "visible": -1, "hidden": 3}, "visible must be"),
         ({"class": "flexphase.methods.rbm.RBM"}, "cannot be made from its fields"),
-        ({"function": "os.system"}, "not part of flexphase"),
-        ({"function": "jax.numpy.save"}, "not part of flexphase"),
+        ({"function": "os.system"}, FOREIGN),
+        ({"function": "jax.numpy.save"}, FOREIGN),
+        ({"function": "flexphase.folder.write"}, FOREIGN),
+        ({"function": "flexphase.plot.replacing"}, FOREIGN),
+        ({"function": "flexphase.data.mnist_sources.store"}, FOREIGN),
+        ({"function": "flexphase.phases.tables.read"}, FOREIGN),
+        ({"function": "flexphase.phases.recorded.read"}, "there is no"),
         ({"int17": [1]}, "no run has"),
         ({"float32": {"shape": [9], "sha256": "0"}}, r"by their digest only.*data="),
     ],
@@ -315,6 +330,73 @@ def test_a_forged_run_is_refused_and_nothing_is_executed(record, damage, words):
     dataset.attrs = dataset.attrs | {"config": json.dumps(config)}
     with pytest.raises(ValueError, match=f"cannot be rebuilt \\(.*{words}"):
         fp.Record(dataset).run()
+
+
+def forged(record, **parts):
+    """The record of one run, with other parts."""
+    dataset = record.sel(b=0.3, eta=0.1).dataset.copy()
+    config = record.config
+    config["run"] |= parts
+    dataset.attrs = dataset.attrs | {"config": json.dumps(config)}
+    return fp.Record(dataset)
+
+
+@pytest.mark.parametrize("module", ["", ".progress", ".export", ".catalogue", ".methods"])
+def test_what_a_module_of_flexphase_imports_is_no_part_of_it(record, module, monkeypatch):
+    """`import_module` is a function of Python with a digest that anybody can compute."""
+    monkeypatch.setattr("flexphase.methods.import_module", importlib.import_module, raising=False)
+    code = describe(importlib.import_module)["code"]
+    function = {"function": f"flexphase{module}.import_module", "code": code}
+    start = {"partial": function, "args": ["evil"], "keywords": {}}
+    method = describe(fp.deep_energy_model((4, 3))) | {"start": start}
+    with pytest.raises(ValueError, match=f"cannot be rebuilt \\(.*({FOREIGN}|there is no)"):
+        forged(record, method=method).parameters(lane=0)
+
+
+def test_every_part_of_the_library_may_be_named():
+    """Parts are found by the module that defines them; a new one must be among those."""
+    public = [getattr(fp, name) for name in fp.__all__]
+    classes = [thing for thing in public if isinstance(thing, type) and _is_part(thing)]
+    parts = [c for c in classes if any(callable(getattr(c, f, None)) for f in ("step", "update"))]
+    parts += [fp.Rows, fp.Held, fp.LabelContrast, fp.ImagePairs, fp.Fixed, fp.Empirical]
+    parts += [fp.Markov, fp.Blocks, fp.Optimiser, fp.Device, fp.OnDevice]
+    assert len(parts) > 40
+    for part in parts:
+        assert Builder({}.get, {}).find(describe(part), "class") is part
+
+
+@pytest.mark.parametrize(
+    "field", [{"scale": None}, {"scale": "x"}, {"visible_bias": "x"}, {"visible_bias": [1, 2]}]
+)
+def test_a_run_whose_parts_do_not_work_is_a_sentence(record, field):
+    """A well-formed description of what `RBM` cannot compute with."""
+    bad = forged(record, method=describe(fp.RBM(4, 3)) | field)
+    with pytest.raises(ValueError, match=r"the run of this record cannot be rebuilt \(.+\)\.$"):
+        bad.run()
+    if "scale" in field:
+        with pytest.raises(ValueError, match=r"the method of this record cannot be rebuilt \("):
+            bad.parameters(lane=0)
+
+
+def test_recorded_phases_in_a_record_are_checked(record):
+    process = {"class": "flexphase.phases.recorded.Recorded", "after": "repeat", "block": 20}
+    none = {"sign": {"float32": []}, "ticks": {"int32": []}}
+    with pytest.raises(ValueError, match=r"cannot be rebuilt \(recorded phases need"):
+        forged(record, process=process | none).run()
+    fine = {"sign": {"float32": [1, -1]}, "ticks": {"int32": [2, 3]}}
+    assert forged(record, process=process | fine).run().process.mean_length == 2.5
+
+
+def test_data_that_are_not_those_of_their_digest_are_refused(tmp_path):
+    rows = np.tile(ROWS, (4, 1))
+    record = fp.train(a_run(source=fp.Rows(rows)), ticks=4, records=1)
+    np.testing.assert_array_equal(record.run().source.data, rows)
+    (name,) = (n for n in record.dataset if str(n).startswith("data."))
+    data = record[name]
+    for other in (1 - data, data.T, data[:-1].rename({data.dims[0]: "few"}), data.astype("f8")):
+        path = fp.Record(record.dataset.assign({name: other})).save(tmp_path / "r.nc")
+        with pytest.raises(ValueError, match=r"rebuilt \(its data of shape .* are not those"):
+            fp.Record.load(path).run()
 
 
 def test_the_default_run_of_equilibrium_propagation_comes_back(tmp_path):
