@@ -32,6 +32,7 @@ def test_the_corpus(server, path):
     assert target.fault(case, end) is None, end
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")  # zipfile, of forged archives
 def test_fresh_files(server):
     rng = random.Random(0)
     for _ in range(60):

@@ -108,20 +108,42 @@ def mutated(rng: random.Random, raw: bytes, other: bytes) -> bytes:
     return bytes(data)
 
 
+NOTHING = {"float32": []}
+PARTS = (
+    {"class": "flexphase.phases.recorded.Recorded", "sign": NOTHING, "ticks": {"int32": []}},
+    {"class": "flexphase.phases.recorded.Recorded", "table": "phases.csv"},
+    {"class": "flexphase.phases.selections.Bernoulli", "b": 0.5, "alternates": True},
+    {"class": "flexphase.data.sources.Rows", "data": NOTHING},
+    {"class": "flexphase.core.Optimiser", "eta": NOTHING, "make": {"function": "optax.sgd"}},
+    {"class": "flexphase.methods.rbm.RBM", "visible": 4, "hidden": 2, "scale": NOTHING},
+    {"class": "flexphase.estimators.Weighted", "weigh": {"function": "flexphase.folder.write"}},
+    {"class": "flexphase.estimators.Weighted", "weigh": {"function": "jax.nn.relu"}},
+)
 ODD = (None, True, -1, 0, 3, 2.5, float("nan"), 1e300, "", "x", "RBM", [], [1], {}, {"a": 1})
 
 
-def odd_json(rng: random.Random, value: Any) -> Any:
-    """The same JSON with one place changed."""
-    if rng.random() < 0.15 or not isinstance(value, (dict, list)) or not value:
+def odd_json(rng: random.Random, value: Any, early: float = 0.15, less: float = 0.2) -> Any:
+    """The same JSON with one place changed: replaced as a whole with the probability `early` on
+    every level, or left out with `less`.
+    """
+    if rng.random() < early or not isinstance(value, (dict, list)) or not value:
         return rng.choice(ODD)
     if isinstance(value, list):
         at = rng.randrange(len(value))
-        return [odd_json(rng, v) if i == at else v for i, v in enumerate(value)]
+        return [odd_json(rng, v, early, less) if i == at else v for i, v in enumerate(value)]
     at = rng.choice(list(value))
-    if rng.random() < 0.2:
+    if rng.random() < less:
         return {k: v for k, v in value.items() if k != at}
-    return {k: odd_json(rng, v) if k == at else v for k, v in value.items()}
+    return {k: odd_json(rng, v, early, less) if k == at else v for k, v in value.items()}
+
+
+def odd_run(rng: random.Random, config: dict[str, Any]) -> dict[str, Any]:
+    """The same configuration with a field deep inside its run changed, or a part of another."""
+    run = config["run"]
+    if rng.random() < 0.3:
+        part = rng.choice([name for name in run if name != "class"])
+        return config | {"run": run | {part: rng.choice(PARTS)}}
+    return config | {"run": odd_json(rng, run, early=0.03, less=0.05)}
 
 
 def odd_array(rng: random.Random, array: np.ndarray) -> np.ndarray:
@@ -146,7 +168,9 @@ def forged_record(rng: random.Random, raw: bytes) -> bytes:
     """A record that HDF5 can read, with something changed, and a fresh seal or none."""
     file = io.BytesIO(files.unsealed(raw))
     with h5py.File(file, "a") as h5:
-        if rng.random() < 0.6:
+        if rng.random() < 0.3:
+            h5.attrs["config"] = json.dumps(odd_run(rng, json.loads(h5.attrs["config"])))
+        elif rng.random() < 0.6:
             name = rng.choice(list(h5.attrs))
             text = h5.attrs[name]
             try:
