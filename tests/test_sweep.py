@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -11,11 +12,12 @@ import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
-from sweeping import BUILD, METRICS, same_bits, small
+from sweeping import BUILD, METRICS, Here, same_bits, small
 
 from flexphase.api import Grid, train
 from flexphase.experiments import bas
 from flexphase.machine import cores
+from flexphase.record import Record
 from flexphase.report.machine import hardware
 from flexphase.sweep import (
     Local,
@@ -30,7 +32,7 @@ from flexphase.sweep import (
 )
 from flexphase.sweep.cells import chunks
 from flexphase.sweep.executors import ChunkError
-from flexphase.sweep.work import function
+from flexphase.sweep.work import function, work
 
 
 def test_cells_are_every_combination():
@@ -199,6 +201,65 @@ def test_an_error_in_a_chunk_is_one_sentence(tmp_path):
         pytest.raises(ChunkError, match="must lie strictly between 0 and 1"),
     ):
         execute([bad], folder, Local(1))
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """The folder of a small sweep that has been run, and the file of its first chunk."""
+    with RunFolder(tmp_path / "run", {}) as folder:
+        execute([small(ticks=20)], folder, Here())
+        yield folder, tmp_path / "run" / "chunks" / "small-000.nc"
+
+
+def changed(path, **attrs):
+    record = Record.load(path)
+    record.attrs.update(attrs)
+    record.save(path)
+
+
+@pytest.mark.parametrize("other", ["chunk", "sweep", "run", "version", "length", "damaged"])
+def test_a_chunk_that_is_not_of_this_run_is_refused(other, finished, tmp_path):
+    folder, first = finished
+    sweep, says = small(ticks=20), "other"
+    if other == "chunk":
+        shutil.copy(first.with_stem("small-001"), first)
+    elif other == "sweep":
+        changed(first, task=json.dumps({"name": "large-000"}))
+    elif other == "run":
+        record = train(
+            bas.build(name="isd", length=5, eta=0.1), ticks=20, metrics=bas.metrics(), engine="jax"
+        )
+        record.save(first)
+        says = "cell"
+    elif other == "version":
+        versions = json.loads(Record.load(first).attrs["versions"])
+        changed(first, versions=json.dumps(versions | {"jax": "0.0.1"}))
+    elif other == "length":
+        sweep = small(ticks=30)
+    else:
+        first.write_bytes(first.read_bytes()[:1000])
+        says = "not a record"
+    words = rf"small-000\.nc is not of this run .*{says}.*remove it and go on with --resume\.$"
+    with pytest.raises(ValueError, match=words) as refused:
+        collect(sweep, folder)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_chunk_from_before_tasks_were_kept_is_taken(finished):
+    folder, first = finished
+    before = collect(small(ticks=20), folder)
+    record = Record.load(first)
+    del record.attrs["task"]
+    record.save(first)
+    same_bits(collect(small(ticks=20), folder), before)
+
+
+def test_a_worker_of_another_version_is_refused_before_it_works(tmp_path):
+    chunk = chunks(small())[0]
+    task = chunk.task() | {"folder": str(tmp_path), "versions": {"flexphase": "0.0.1"}}
+    with pytest.raises(ValueError, match=r"a worker needs flexphase 0\.0\.1"):
+        work(json.dumps(task))
+    assert not list(tmp_path.iterdir())
 
 
 # The run folder

@@ -7,9 +7,9 @@ from typing import Any
 
 import xarray as xr
 
-from ..files import content
+from ..files import content, plain_json, understood
 from ..folder import RunFolder
-from ..record import Record
+from ..record import Record, deciding_versions, named_in
 from .cells import Chunk, Sweep, chunks
 from .executors import Executor
 
@@ -39,7 +39,8 @@ def execute(
     if len({chunk.name for chunk in every}) < len(every):
         raise ValueError("two sweeps of one run have the same name.")
     todo = [chunk for chunk in every if not done(folder, chunk)]
-    tasks = [json.dumps(chunk.task() | {"folder": str(place(folder).resolve())}) for chunk in todo]
+    shared = {"folder": str(place(folder).resolve()), "versions": deciding_versions()}
+    tasks = [json.dumps(chunk.task() | shared) for chunk in todo]
     for stale in place(folder).glob("*.ticks"):  # of a run that was killed: the lock says so
         stale.unlink(missing_ok=True)
     if not tasks:
@@ -56,6 +57,27 @@ def _ticks(path: Path) -> int:
         return 0
 
 
+def kept(folder: RunFolder, chunk: Chunk) -> xr.Dataset:
+    """The record of a finished chunk; a file that is not its own is a ValueError."""
+    path = place(folder) / f"{chunk.name}.nc"
+    with understood(f"{path} is not of this run", "; remove it and go on with --resume"):
+        record = Record.load(path)
+        versions = plain_json(record.attrs["versions"])
+        now = named_in(versions, deciding_versions())
+        task = plain_json(json.dumps(chunk.task()))
+        seeds = range(chunk.seed, chunk.seed + chunk.seeds)
+        holds_and_should = {
+            "cells": (record["cell"].values.tolist(), chunk.cells),
+            "seeds": (record["seed"].values.tolist(), list(seeds)),
+            "ticks": ({*record["ticks"].values[..., -1].flat}, {chunk.ticks}),
+            "versions": ({name: versions[name] for name in now}, now),
+            "settings": (plain_json(record.attrs.get("task", "null")) or task, task),
+        }
+        if other := [name for name, (one, two) in holds_and_should.items() if one != two]:
+            raise ValueError(f"it has other {other[0]}")
+    return record.dataset
+
+
 def collect(sweep: Sweep, folder: RunFolder) -> xr.Dataset:
     """All chunks of a finished sweep as one dataset.
 
@@ -65,7 +87,7 @@ def collect(sweep: Sweep, folder: RunFolder) -> xr.Dataset:
     times = {"seconds": 0.0, "metric_seconds": 0.0}
     engines = set()
     for chunk in chunks(sweep):
-        dataset = Record.load(place(folder) / f"{chunk.name}.nc").dataset
+        dataset = kept(folder, chunk)
         parts.setdefault(chunk.cells[0], []).append(dataset)
         times = {name: times[name] + float(dataset.attrs[name]) for name in times}
         engines.add(str(dataset.attrs["engine"]))

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..api import Grid, Record, train
 from ..files import replacing
+from ..record import deciding_versions
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 EVERY = 0.25  # seconds between notes of progress
@@ -46,6 +47,10 @@ def work(task: str) -> str:
     chunk = json.loads(task)
     sweep, folder, name = chunk["sweep"], Path(chunk["folder"]), chunk["name"]
     target, kept, ticks = folder / f"{name}.nc", folder / f"{name}.npz", folder / f"{name}.ticks"
+    if (here := deciding_versions()) != chunk["versions"]:
+        wanted = ", ".join(f"{name} {number}" for name, number in chunk["versions"].items())
+        have = ", ".join(here.values())
+        raise ValueError(f"a worker needs {wanted}, as the run has, and it has {have}")
     if not target.exists():
         settings = [{k: v for k, v in cell.items() if k != "ticks"} for cell in chunk["chosen"]]
         build, metrics = function(sweep["build"]), function(sweep["metrics"])
@@ -66,6 +71,8 @@ def work(task: str) -> str:
         # The run itself is in the plan of the folder; parameters only where they are wanted.
         params = () if sweep["keep_params"] else ("params", "averaged.params")
         surplus = [v for v in record.dataset if str(v).startswith(("swept.", "data.", *params))]
+        own = {k: v for k, v in chunk.items() if k not in ("folder", "versions")}
+        record.attrs["task"] = json.dumps(own)  # whose record this is
         Record(record.dataset.drop_vars(surplus)).save(target)
     for path in (kept, ticks):
         with contextlib.suppress(FileNotFoundError):
