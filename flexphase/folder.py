@@ -7,7 +7,9 @@ consists of, and the versions that decide its bits.
 import contextlib
 import json
 import os
+import re
 import socket
+import stat
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,6 +22,7 @@ with contextlib.suppress(ImportError):
     import fcntl
 
 PLAN = "run.json"
+PART = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.part", re.DOTALL)  # of `files.replacing`
 
 
 class RunFolder:
@@ -58,8 +61,9 @@ class RunFolder:
             self.path.mkdir(parents=True)
         self._lock.take()
         self._refuse_unless_ours()  # again: another process may have begun and ended meanwhile
-        for stale in (*self.path.glob(".*.part"), *self.path.glob("chunks/.*.part")):
-            stale.unlink(missing_ok=True)
+        for path in (*self.path.glob(".*.part"), *self.path.glob("chunks/.*.part")):
+            if left_over(path.name):
+                path.unlink(missing_ok=True)
         if not (self.path / PLAN).exists():
             config = self.config
             plan = {"versions": deciding_versions(), "digest": digest(config), "config": config}
@@ -73,7 +77,7 @@ class RunFolder:
         if not self.path.is_dir():
             raise ValueError(f"{self.path} is a file; choose a folder for the run.")
         names = {path.name for path in self.path.iterdir()} - {Lock.FILE, Lock.OWNER}
-        left = [name for name in names if not name.endswith(".part")]
+        left = [name for name in names if not left_over(name)]
         if not left:
             return
         if PLAN not in left:
@@ -114,6 +118,11 @@ class RunFolder:
         return write(path, data)
 
 
+def left_over(name: str) -> bool:
+    """Is it the name of a file that we made, and a killed process left?"""
+    return name == Lock.TAKEOVER or bool(PART.fullmatch(name))
+
+
 class Lock:
     """One process at a time in a folder.
 
@@ -132,7 +141,12 @@ class Lock:
 
     def take(self) -> None:
         """Take the lock, or raise ValueError."""
-        self._file = open(self.folder / self.FILE, "a")  # noqa: SIM115 - held until the run ends
+        self._file = open(self.folder / self.FILE, "a", opener=at_once)  # noqa: SIM115 - held on
+        if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+            raise ValueError(
+                f"{self.folder / self.FILE} is not a regular file; remove it, or choose another "
+                "folder."
+            )
         if fcntl is None:
             return self._claim(self.folder / self.OWNER)
         try:
@@ -179,6 +193,11 @@ class Lock:
         if gone(second):
             owner.unlink(missing_ok=True)
         second.unlink(missing_ok=True)
+
+
+def at_once(path: str, flags: int) -> int:
+    """Open a file, and never wait for somebody at the other end of a FIFO."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
 def words(owner: Path) -> str:
