@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..files import understood
 from ..machine import cache_folder
 
 MOST = 4000  # compiled programs that are kept
@@ -44,6 +45,12 @@ def draw_plainly() -> None:
 
     if hasattr(Artist, "_update_set_signature_and_docstring"):
         Artist._update_set_signature_and_docstring = classmethod(lambda cls: None)  # type: ignore
+
+
+def check_drawing() -> None:
+    """Refuse settings with which matplotlib does not start, such as an unknown MPLBACKEND."""
+    with understood("matplotlib does not start", "; correct or unset MPLBACKEND, or matplotlibrc"):
+        import matplotlib  # noqa: F401 - it reads its settings
 
 
 def keep_compiled() -> None:

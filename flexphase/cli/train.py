@@ -68,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
         task = METHODS[args.method].build(args, data)
         ticks = budget(1, ticks_of(args, task.run.process), None)
         # What has to be refused is refused before a folder is made.
+        program.check_drawing()
         check(task.run)
         engine = choose(args.engine, task.run, args.threads).name
         fits_in_memory(task.run, args.seeds, args.records)
@@ -195,11 +196,12 @@ def write(path: Path, content: Any) -> None:
 
 def keep(record: Any, folder: Path, about: dict[str, Any]) -> None:
     """record.nc, config.json, curve.csv and the curve as a figure."""
-    from .. import plot
     from ..files import replacing
 
-    program.draw_plainly()
     record.save(folder / "record.nc")
+    program.draw_plainly()
+    from .. import plot
+
     write(
         folder / "config.json",
         about | {"resolved": record.config, "versions": json.loads(record.attrs["versions"])},
