@@ -97,6 +97,10 @@ def known_words() -> str:
 
 def load(word: str, side: int | None = None) -> Input:
     """The data by its word, word:detail or path; `side` is the detail of plain bas."""
+    if side is not None and word != "bas":
+        raise ValueError(
+            f"--side {side} is for --data bas, and the data are {word}; give one of the two."
+        )
     name, colon, detail = word.partition(":")
     entry = DATASETS.get(name)
     if entry is None or (colon and not entry.detail):

@@ -49,11 +49,6 @@ def output(p: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.resume and not args.out:
         raise ValueError("--resume needs --out, the folder to go on with.")
-    if args.side and args.data != "bas":
-        raise ValueError(
-            f"--side {args.side} is for --data bas, and the data are {args.data}; give one of the "
-            "two."
-        )
     from ..averages import average_of
     from ..checks import budget
     from ..contract import check
