@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,6 +69,31 @@ def test_cache_folders(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder("mnist") == tmp_path / "flexphase" / "mnist"
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "me")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder("x") == tmp_path / "me" / ".cache" / "flexphase" / "x"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert cache_folder("x") == tmp_path / "me" / "Library" / "Caches" / "flexphase" / "x"
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert cache_folder("x") == tmp_path / "me" / "flexphase" / "x"
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    assert cache_folder("x") == tmp_path / "flexphase" / "x"
+
+
+def test_a_home_is_asked_for_only_where_it_is_needed(own, monkeypatch):
+    def none():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", none)
+    monkeypatch.delenv("FLEXPHASE_CACHE")
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own))
+    assert cache_folder("x") == own / "flexphase" / "x"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    with pytest.raises(ValueError, match="FLEXPHASE_CACHE"):
+        cache_folder("x")
+    program.keep_compiled()  # a cache that cannot be had is none
+    assert JAX[0] not in os.environ
 
 
 def test_main_called_from_python_leaves_the_process_alone(own, capsys):

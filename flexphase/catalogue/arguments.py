@@ -5,6 +5,7 @@ what is wrong with it.
 import argparse
 import difflib
 import math
+import os
 from collections.abc import Iterable
 
 
@@ -84,6 +85,11 @@ def count(text: str) -> int:
     if (value := whole(text)) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not at least 1")
     return value
+
+
+def legible(name: object) -> str:
+    """The name of a file as text; bytes of it that are no UTF-8 become a question mark."""
+    return os.fsencode(str(name)).decode("utf-8", "replace")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

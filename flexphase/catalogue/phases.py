@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from .arguments import legible
 from .entries import PhaseEntry
 from .rules import RULES, legend
 
@@ -228,7 +229,7 @@ def rule_of(args: argparse.Namespace) -> "Rule":
 def words_of(args: argparse.Namespace) -> str:
     """The phases in words, for titles: "Markov 0.9 0.8, gamma T, mean 50, cv 0.5"."""
     if given(args, "recorded") is not None:
-        return f"phases of {args.recorded}"
+        return f"phases of {legible(args.recorded)}"
     selection, duration = entries(args)
     said = {name: _numbers(given(args, name)) for name in ("stay", "block")}
     kappa = KAPPA if given(args, "kappa") is None else args.kappa

@@ -7,6 +7,7 @@ import atexit
 import contextlib
 import gc
 import hashlib
+import io
 import os
 import platform
 import sys
@@ -24,6 +25,8 @@ PREPARED: list[int] = []  # the processes that `prepare` has set up, this one or
 def prepare(words: Sequence[str]) -> None:
     """Set up the process for these words of the command line."""
     PREPARED.append(os.getpid())
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files need not be UTF-8
+        sys.stdout.reconfigure(errors="surrogateescape")
     keep_compiled()
     # An entry is broken where a process was killed while it wrote: JAX compiles it again.
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache entry")
@@ -63,7 +66,7 @@ def keep_compiled() -> None:
     """
     if {"JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE"} & set(os.environ):
         return
-    with contextlib.suppress(OSError, RuntimeError):
+    with contextlib.suppress(OSError, ValueError):
         folder = cache_folder("compiled") / processor()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         owned = os.name != "posix" or folder.stat().st_uid == os.getuid()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import files
+from ..catalogue.arguments import legible
 from .options import options_of
 
 
@@ -54,7 +55,8 @@ class Kept(NamedTuple):
         from ..plot import label_of
 
         name = label_of(self.record)
-        return name if "label" in self.record.attrs else f"{name} ({self.folder.name})".strip()
+        where = legible(self.folder.name)
+        return name if "label" in self.record.attrs else f"{name} ({where})".strip()
 
 
 def load(path: str | Path) -> Kept:
@@ -77,7 +79,7 @@ def named(kept: list[Kept]) -> list[str]:
     """Labels of the runs, all different."""
     labels = [one.label for one in kept]
     return [
-        label if labels.count(label) == 1 else f"{label} ({one.folder.name}, {i + 1})"
+        label if labels.count(label) == 1 else f"{label} ({legible(one.folder.name)}, {i + 1})"
         for i, (label, one) in enumerate(zip(labels, kept, strict=True))
     ]
 

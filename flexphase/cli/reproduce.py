@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..catalogue.arguments import legible
 from ..experiments import FIGURES, Experiment
 
 
@@ -58,7 +59,8 @@ def run(args: argparse.Namespace) -> None:
     """Run the command, and print the path of the report."""
     size = "full" if args.full else "quick"
     out = args.out or Path("runs") / f"{args.command}-{args.experiment}-{size}"
-    command = f"flexphase {args.command} {args.experiment} --{size} --out {shlex.quote(str(out))}"
+    said = shlex.quote(legible(out))
+    command = f"flexphase {args.command} {args.experiment} --{size} --out {said}"
     from ..sweep import Dask, Local
 
     executor = Dask(args.dask) if args.dask else Local(args.workers)
