@@ -4,6 +4,7 @@
 
 import itertools
 import json
+import os
 
 import equinox as eqx
 import jax
@@ -34,6 +35,7 @@ from flexphase.phases import (
     tape,
 )
 from flexphase.phases.statistics import statistics
+from flexphase.record import Record
 
 CHOSEN = {  # the words after --select, and what they mean
     "alternating": ("", Alternating()),
@@ -267,3 +269,25 @@ def test_the_defaults_of_train_name_no_phases_of_ones_own():
     kept = vars(options_of("rbm"))
     assert all(kept[name] is None for name in ("select", "duration", "recorded", "hold"))
     assert all(kept[name] is None for name in FORMS if name != "b")
+
+
+def test_times_that_would_overflow_are_refused(tmp_path, capsys, recwarn):
+    path = tmp_path / "p.csv"
+    path.write_text("onset,duration,type\n0,1,wake\n1e308,1,sleep\n")
+    assert main(["phases", "--recorded", str(path), "--rate", "10"]) == 2
+    err = capsys.readouterr().err
+    assert "must hold a finite number, below 1e+100" in err and err.count("\n") == 1
+    assert not recwarn.list
+
+
+def test_a_table_whose_name_is_no_utf8(night, tmp_path, monkeypatch):
+    """It is in labels and titles, which are text, after the training is done."""
+    monkeypatch.chdir(tmp_path)
+    odd = os.fsdecode(b"p\xff.csv")
+    os.rename(night, odd)
+    small = ["--data", "bas:2", "--hidden", "2", "--records", "1", "--phases", "4"]
+    words = ["train", "rbm", *small, "--rule", "aol", "--engine", "jax", "--recorded", odd]
+    assert main([*words, "--out", "run"]) == 0
+    assert Record.load(tmp_path / "run" / "record.nc").attrs["label"].endswith("of p\ufffd.csv")
+    words = ["phases", "--recorded", odd, "--rate", "10", "--out", "p.svg"]
+    assert main(words) == 0

@@ -48,11 +48,15 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     """Pixels come as voltages of both signs, and a reference of 1 volt; outputs are the classes."""
     import numpy as np
 
+    from ..checks import above_zero as check
     from ..data import Rows
     from ..methods import ResistorNetwork, layered_edges
 
+    check(args.volts, "--volts", most=1e6)
+
     def sources(images: "np.ndarray") -> "np.ndarray":
-        return args.volts * np.hstack([images, -images, np.ones_like(images[:, :1]) / args.volts])
+        on = args.volts * images
+        return np.hstack([on, -on, np.ones_like(images[:, :1])])
 
     source = Rows((sources(data.images), one_hot(data)))
     nodes = (2 * data.images.shape[1] + 1, *args.hidden, data.classes)

@@ -13,6 +13,8 @@ from .entries import DatasetEntry, Input
 if TYPE_CHECKING:
     import numpy as np
 
+LARGEST = 1e9  # of a number: means of squares stay finite in single precision
+
 
 def bars_and_stripes(detail: str | None) -> Input:
     from ..data import bars_and_stripes
@@ -130,6 +132,11 @@ def read(path: Path) -> Input:
         raise ValueError(
             f"{path} must hold a non-empty array of shape (rows, features) or (rows, height, "
             f"width), not {images.shape}."
+        )
+    if not (np.abs(images) <= LARGEST).all():
+        raise ValueError(
+            f"{path} must hold finite numbers of at most {LARGEST:g} in size; drop or fill other "
+            "rows, or scale all of them."
         )
     shape = images.shape[1:] if images.ndim == 3 else picture_shape(images.shape[1])
     if labels is not None and (

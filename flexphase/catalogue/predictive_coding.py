@@ -35,6 +35,8 @@ def build(args: argparse.Namespace, data: Input) -> Task:
             "and --duration say how long they last."
         )
     targets, mean, sd = one_hot(data), data.images.mean(), data.images.std()
+    if not sd:
+        raise ValueError(f"all pixels of {data.name} are equal, so there is nothing to learn.")
     method: Any = PredictiveCoding((data.images.shape[1], *args.hidden, data.classes), args.dt)
     run = make_run(args, method, Rows(((data.images - mean) / sd, targets)))
     process: Any = run.process
