@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .machine import memory
+
 if TYPE_CHECKING:
     import h5py
     import numpy as np
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 READ = os.O_RDONLY  # and what the system has of these
 for _flag in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
     READ |= getattr(os, _flag, 0)
-MOST = 2**33  # bytes of a file, and of what is unpacked from it
+MOST = int(min(2**33, memory() / 2))  # bytes of a file, and of what is unpacked from it
 MEMBERS = 10_000  # arrays in an archive
 SEAL = b"\nflexphase sha256 "
 SEALED = len(SEAL) + 64

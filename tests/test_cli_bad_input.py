@@ -188,6 +188,8 @@ def files(folder):
     )
     np.save(folder / "grey.npy", rng.random((5, 4)))
     np.save(folder / "nan.npy", np.array([[0, np.nan]]))
+    np.save(folder / "inf.npy", np.array([[0, np.inf], [1, 0]]))
+    np.save(folder / "huge.npy", np.array([[0, 1e300], [1, 0]]))
     np.save(folder / "none.npy", np.zeros((0, 4)))
     np.save(folder / "flat.npy", np.zeros(4))
     np.save(folder / "four.npy", np.zeros((2, 2, 2, 2)))
@@ -204,7 +206,9 @@ def files(folder):
     said = {
         "pickle.npy": "cannot be read",
         "grey.npy": "--binarise",
-        "nan.npy": "zeros and ones",
+        "nan.npy": "finite numbers",
+        "inf.npy": "finite numbers",
+        "huge.npy": "finite numbers of at most 1e+09 in size",
         "folder.npy": "no data",
         "data.txt": "end in",
     }
@@ -225,6 +229,48 @@ def test_files_that_are_no_data(tmp_path, capsys, recwarn):
             says=says,
         )
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("method", ["harmonium", "energy", "predictive-coding"])
+def test_data_that_are_not_finite(method, tmp_path, capsys, recwarn):
+    np.savez(tmp_path / "x.npz", images=[[0, np.inf], [1, 0]], labels=[0, 1])
+    words = ["train", method, "--data", tmp_path / "x.npz", "--out", tmp_path / "out"]
+    refused(capsys, *words, says="finite numbers")
+    assert not recwarn.list and not (tmp_path / "out").exists()
+
+
+def test_images_without_contrast(tmp_path, capsys, recwarn):
+    np.savez(tmp_path / "x.npz", images=np.ones((4, 4)), labels=[0, 1, 0, 1])
+    words = ["train", "predictive-coding", "--data", tmp_path / "x.npz"]
+    refused(capsys, *words, "--out", tmp_path / "out", says="all pixels of x are equal")
+    assert not recwarn.list and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("volts", ["1e300", "1e-300", "1e7"])
+def test_volts_that_are_no_voltage(volts, tmp_path, capsys, recwarn):
+    words = ["train", "coupled", "--volts", volts, "--out", tmp_path / "out"]
+    refused(capsys, *words, says="--volts must be")
+    assert not recwarn.list and not (tmp_path / "out").exists()
+
+
+def test_a_side_is_for_bars_and_stripes_in_plan_too(capsys):
+    says = "--side 5 is for --data bas, and the data are two-moons"
+    refused(capsys, "plan", "energy", "--side", "5", says=says)
+
+
+def test_more_than_the_memory_of_the_machine(tmp_path, capsys, monkeypatch):
+    """Of a small machine, so that nothing large is tried."""
+    monkeypatch.chdir(tmp_path)
+    assert main([*SMALL, "--out", "run"]) == 0
+    capsys.readouterr()
+    monkeypatch.setattr("flexphase.machine.memory", lambda: 1e8)
+    refused(capsys, "sample", "run", "--rows", "3e6", says="fewer rows")
+    refused(capsys, "phases", "--phases", "5e6", says="fewer phases")
+    refused(capsys, "plan", "rbm", "--hidden", "1e6", says="fewer units, lanes or pilots")
+    refused(capsys, "plan", "rbm", "--lanes", "1e6", says="fewer units, lanes or pilots")
+    refused(capsys, "plan", "run", "--checkpoint", "--lanes", "1e7", says="fewer units, lanes")
+    refused(capsys, *SMALL, "--hidden", "1e7", "--out", "new", says="fewer seeds, units or records")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_out_that_cannot_be_written(tmp_path, capsys, monkeypatch):

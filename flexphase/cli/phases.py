@@ -5,6 +5,7 @@ from typing import Any
 
 from ..catalogue.arguments import count, seed
 from ..catalogue.phases import composed, label_of, rule_of, words_of
+from ..machine import check_memory
 from . import options
 from .common import say, show
 from .records import figure_file
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace) -> None:
     process, estimator = rule_of(args)
     estimator.check(process)
     file = figure_file(args.out or "phases.png", args.force, named=args.out is not None)
+    check_memory(64 * args.phases, "phases")  # some columns of 8 bytes, and copies of them
     sign, ticks = drawn(process, args.phases, args.seed)
     title = words_of(args) if composed(args) else label_of(args)
     plot.save(figure(sign, ticks, title, args.hold), file)

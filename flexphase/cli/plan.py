@@ -11,9 +11,10 @@ from ..catalogue.arguments import count, did_you_mean, positive, seed, whole
 from . import options as groups
 from .common import say, show
 from .records import Kept, load
-from .train import task_of, ticks_of
+from .train import fits_in_memory, task_of, ticks_of
 
 LOSS = 0.05
+FEWER = "units, lanes or pilots"
 
 
 def add(subparsers: Any) -> None:
@@ -122,6 +123,7 @@ def for_words(words: argparse.Namespace, options: argparse.Namespace, average: A
     from ..theory.ahead import plan_run
 
     task = task_of(words)
+    fits_in_memory(task.run, max(options.pilots, options.lanes), 1, FEWER)
     metric = next(iter(task.metrics.values()))
     return plan_run(
         task.run,
@@ -150,8 +152,10 @@ def for_record(kept: Kept, options: argparse.Namespace) -> Any:
     from ..theory.plan import plan
 
     lane = options.lane or 0
+    run = kept.run(lane)
+    fits_in_memory(run, options.lanes, 1, FEWER)
     return plan(
-        kept.run(lane),
+        run,
         kept.record.parameters(options.averaged, lane=lane),
         loss=LOSS if options.loss is None else options.loss,
         bias=options.bias,

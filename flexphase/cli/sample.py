@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ..catalogue import METHODS, MethodEntry
 from ..catalogue.arguments import count, seed, whole
+from ..machine import check_memory
 from .common import say, show
 from .records import Kept, figure_file, load, picture_of, unused
 
@@ -173,6 +174,8 @@ def run(args: argparse.Namespace) -> None:
     if args.label == "all" and trained.classes:
         columns = -(-args.rows // trained.classes)
         args.rows = columns * trained.classes
+    # in single precision while they are drawn, and in double precision as a picture
+    check_memory(24 * args.rows * trained.method.visible, "rows")
     x, mask = held(args, run, trained)
     rows = np.asarray(
         trained.draw(

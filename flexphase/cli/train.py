@@ -2,13 +2,13 @@
 
 import argparse
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from ..catalogue import METHODS, RULES, Task, datasets
 from ..catalogue.phases import label_of
 from ..files import write as write_file
+from ..machine import check_memory
 from ..stopping import STOPPING
 from . import common, options, program
 from .common import say, show
@@ -158,7 +158,9 @@ def ticks_of(args: argparse.Namespace, process: Any) -> int:
     return round(phases * float(process.mean_length))
 
 
-def fits_in_memory(run: Any, seeds: int, records: int) -> None:
+def fits_in_memory(
+    run: Any, seeds: int, records: int, fewer: str = "seeds, units or records"
+) -> None:
     """Refuse what needs more memory than the machine has; states are copied while they are
     advanced, hence the factor of 3.
     """
@@ -168,14 +170,7 @@ def fits_in_memory(run: Any, seeds: int, records: int) -> None:
 
     state = jax.eval_shape(lambda key: init(run, key), jax.random.key(0))
     need = 4 * seeds * (3 * sum(leaf.size for leaf in jax.tree.leaves(state)) + 5 * records)
-    if "sysconf" not in dir(os):  # Windows
-        return
-    have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if need > have:
-        raise ValueError(
-            f"this needs about {need / 1e9:.3g} GB of memory and the machine has {have / 1e9:.3g}; "
-            "take fewer seeds, units or records."
-        )
+    check_memory(need, fewer)
 
 
 def label(args: argparse.Namespace) -> str:
