@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .api import *  # noqa: F403
 
 __version__ = "0.2.0"
+EXACT = "--xla_cpu_max_isa=AVX"  # AVX has no fused multiply-add
 
 
 def exact_lanes() -> bool:
@@ -27,15 +28,15 @@ def exact_lanes() -> bool:
 
     Returns: will it be so? False on other processors than x86, or if JAX has already started.
     """
-    flags, wanted = os.environ.get("XLA_FLAGS", ""), "--xla_cpu_max_isa=AVX"
+    flags = os.environ.get("XLA_FLAGS", "")
     if platform.machine() not in ("x86_64", "AMD64"):
         return False
     if "xla_cpu_max_isa" in flags:
-        return wanted in flags.split()
+        return EXACT in flags.split()
     jax = sys.modules.get("jax._src.xla_bridge")
     if jax and jax.backends_are_initialized():
         return False
-    os.environ["XLA_FLAGS"] = f"{flags} {wanted}".strip()
+    os.environ["XLA_FLAGS"] = f"{flags} {EXACT}".strip()
     return True
 
 

@@ -123,10 +123,37 @@ def test_a_second_process_is_refused_in_the_folder_of_train(tmp_path, capsys):
 def test_parts_that_a_killed_run_left_are_removed(tmp_path):
     out = ["--out", str(tmp_path / "run"), "--resume"]
     assert main([*SMALL, *out]) == 0
-    for name in (".record.nc.123.part", ".checkpoint.npz.7-ab.part"):
+    for name in (".record.nc.123-0123abcd.part", ".checkpoint.npz.7-abcdef01.part", Lock.TAKEOVER):
         (tmp_path / "run" / name).write_text("half")
+    (tmp_path / "run" / ".notes.part").write_text("mine")
     assert main([*SMALL, *out]) == 0
-    assert not list((tmp_path / "run").glob(".*.part"))
+    assert [path.name for path in (tmp_path / "run").glob(".*.part")] == [".notes.part"]
+
+
+@pytest.mark.parametrize("name", ["movie.mp4.part", ".notes.part", ".a.1-2.part"])
+def test_a_folder_with_a_download_of_the_user_is_not_empty(name, tmp_path, capsys):
+    (tmp_path / name).write_text("mine")
+    assert main([*SMALL, "--out", str(tmp_path)]) == 2
+    assert "not a run folder" in capsys.readouterr().err
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_folder_whose_run_was_killed_before_its_plan_is_free(tmp_path):
+    (tmp_path / ".run.json.12-0123abcd.part").write_text("half")
+    with RunFolder(tmp_path, {"a": 1}):
+        assert {path.name for path in tmp_path.iterdir()} == {Lock.FILE, "run.json"}
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_a_lock_that_is_a_fifo_is_refused_not_waited_for(read, tmp_path, capsys):
+    os.mkfifo(tmp_path / Lock.FILE)
+    reader = os.open(tmp_path / Lock.FILE, os.O_RDONLY | os.O_NONBLOCK) if read else None
+    assert main([*SMALL, "--out", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and ("regular file" if read else "cannot write") in err
+    assert [path.name for path in tmp_path.iterdir()] == [Lock.FILE]
+    if reader is not None:
+        os.close(reader)
 
 
 def without_flock(*_):
@@ -249,13 +276,46 @@ def test_formats_that_are_offered_work(kind, trained, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("XLA_FLAGS", "--xla_no_such_flag=1"), ("JAX_PLATFORMS", "abacus")]
+    ("name", "value"),
+    [
+        ("XLA_FLAGS", "--xla_no_such_flag=1"),
+        ("XLA_FLAGS", "--no_xla_cpu_max_isa=AVX"),
+        ("JAX_PLATFORMS", "abacus"),
+        ("MPLBACKEND", "abacus"),
+    ],
 )
 def test_an_environment_with_which_jax_does_not_start(name, value, tmp_path):
     process = started([*SMALL, "--out", tmp_path / "run"], env=os.environ | {name: value})
     _, err = process.communicate(timeout=120)
     assert process.returncode == 2 and err.count("\n") == 1 and name in err and value in err, err
     assert not (tmp_path / "run").exists()
+
+
+def test_a_record_is_kept_where_nothing_can_be_drawn(tmp_path, capsys, monkeypatch):
+    def broken():
+        raise ValueError("no drawing")
+
+    monkeypatch.setattr("flexphase.cli.program.draw_plainly", broken)
+    assert main([*SMALL, "--out", str(tmp_path / "run")]) == 2
+    assert "no drawing" in capsys.readouterr().err
+    assert Record.load(tmp_path / "run" / "record.nc").metrics == ["nll"]
+
+
+FEW_FILES = """
+import resource
+from flexphase.__main__ import main
+resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))
+main()
+"""
+
+
+@linux
+@pytest.mark.parametrize("words", [["--version"], [*SMALL, "--out", "run"]])
+def test_a_process_that_may_open_almost_no_files(words, tmp_path):
+    command = [sys.executable, "-c", FEW_FILES, *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done
+    assert "cannot start" in done.stderr and not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .. import __version__, exact_lanes
+from .. import EXACT, __version__, exact_lanes
 from ..catalogue.arguments import did_you_mean
 from .common import say
 from .program import prepare
@@ -134,7 +134,7 @@ def jax_starts() -> None:
             f"JAX needs {ADDRESSES / 2**30:g} GiB of address space, and this process may have "
             f"{address_space() / 2**30:.2g}; raise the limit (ulimit -v)."
         )
-    flags = [f for f in os.environ.get("XLA_FLAGS", "").split() if "xla_cpu_max_isa=" not in f]
+    flags = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if flag != EXACT]
     unusual = {"XLA_FLAGS": " ".join(flags), "JAX_PLATFORMS": os.environ.get("JAX_PLATFORMS", "")}
     unusual = {name: value for name, value in unusual.items() if value not in ("", "cpu")}
     if not unusual or "jax" in sys.modules:
