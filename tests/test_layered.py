@@ -57,6 +57,14 @@ class Resting(eqx.Module):
         return Phase(sign, one / 2, 4 * one, ticks, ticks), state + 1
 
 
+class Halves(Resting):
+    """Signs that are no signs, without a word that they are graded."""
+
+    def step(self, key, n, state):
+        phase, state = super().step(key, n, state)
+        return phase._replace(sign=jnp.float32(0.5)), state
+
+
 PROCESSES = {
     "alternating": Phases(Alternating(), Fixed(7)),
     "unequal": Phases(Alternating(), Fixed(3), Fixed(6)),
@@ -300,3 +308,10 @@ def test_layer_rates_of_another_number_are_refused():
     make = LayerRates((1.0,))(0.1)
     with pytest.raises(ValueError, match="one for each layer"):
         make.update(params, make.init(params), params)
+
+
+@pytest.mark.parametrize("engine", ["auto", "native", "jax"])
+def test_a_process_that_draws_no_sign_is_refused(engine):
+    run = make_run("alternating", "isd")._replace(process=Halves())
+    with pytest.raises(ValueError, match=r"a sign that is not \+1, -1 or 0"):
+        train(run, ticks=20, engine=engine)

@@ -40,7 +40,7 @@ from .layered_words import (
     weighted,
     words,
 )
-from .tapes import Tape, keys, not_on_tape, settled, slots, tape_of, unheld
+from .tapes import Tape, check_signs, keys, not_on_tape, settled, slots, tape_of, unheld
 
 ENGINE = "the native engine of layered networks"  # the subject of what it refuses
 
@@ -120,6 +120,7 @@ class LayeredEngine:
         while done < ticks:
             at = (state.key, state.phases, state.phase, state.process)
             tape, told = draw(kernel.lanes, at, state.ticks, block)
+            check_signs(tape.phase.sign)
             told = {name: np.asarray(part) for name, part in told.items()}
             arrays |= {"slot": np.zeros_like(arrays["slot"])} | told
             begun, end = done, min(done + reach(tape, arrays["left"]), ticks)
