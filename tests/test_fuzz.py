@@ -43,9 +43,38 @@ def test_fresh_files(server):
 
 def test_what_is_a_fault():
     """The judge itself."""
-    fine = {"code": 2, "err": "flexphase: no.\n", "written": []}
+    fine = {"code": 2, "err": "flexphase: no.\n", "written": [], "changed": []}
     case = {"words": ["plot", "x"], "files": {}}
     assert target.fault(case, fine) is None
     for change in ({"code": 1}, {"code": -11}, {"err": "a\nb\n"}, {"err": ""}, {"written": ["y"]}):
         assert target.fault(case, fine | change)
     assert target.fault(case, fine | {"code": 0, "err": "Traceback"})
+    for code in (0, 2):
+        for how in ("written", "changed"):
+            assert target.fault(case, fine | {"code": code, how: ["y"]}) == "wrote y"
+    told = {"words": ["plot", "x", "--out", "y.png", "--table", "t.csv"], "files": {}}
+    for name in ("y.png", "y.npy", "t.csv"):
+        assert target.fault(told, fine | {"code": 0, "written": [name]}) is None
+    assert target.fault(told, fine | {"code": 0, "written": ["y"]})
+    ours = fine | {"code": 0, "written": ["run/samples.png"], "changed": ["run/samples.npy"]}
+    assert target.fault(case, ours) == "wrote run/samples.npy"
+    assert target.fault({"words": ["sample", "run", "--force"]}, ours) is None
+
+
+def test_a_file_that_is_harmed_is_seen(server, monkeypatch):
+    """In the folder of the case, and beside it."""
+    folder, seeds = server[0].folder, server[0].folder / "seeds"
+    (folder / "beside").write_text("whole")
+
+    def harmful(_):
+        for path in ("mine.txt", "run/run.json", "../beside"):
+            Path(path).write_text("harmed")
+        Path("x.npy").unlink()
+        return 0
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("flexphase.cli.main", harmful)
+    end = target.ends({"words": ["plot"], "files": {}}, folder, seeds)
+    (folder / "beside").unlink()
+    assert end["written"] == ["mine.txt"]
+    assert end["changed"] == ["../beside", "run/run.json", "x.npy"]

@@ -21,6 +21,7 @@ from flexphase.cli import parser
 VALUES = (
     *("-1", "0", "1", "2", "3", "7", "0.5", "0.1", "1e-3", "2.5", "-0.0", "1e-400", "1e400"),
     *("nan", "inf", "-inf", "99999999999999999999", "0x10", "1_0", "\uff11", "", " ", "-", "--"),
+    *("1e300", "-1e300", "1e-300", "1e38"),
     *("abc", "\u00e9\u4e2d", "../x", "/dev/null", "/dev/full", "/", ".", "nowhere/x", "%s", "{}"),
     *("a\nb", "a" * 5000, "True", "None", "all", "x.npy", "x.npz", "x.csv", "phases.csv", "run"),
     *("bas", "bas:2", "bas:0", "bas:99", "bas:x", "digits", "rings:9", "two-moons:0", "[1]"),

@@ -22,6 +22,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent.parent))
+NOTHING = {"err": "", "written": [], "changed": []}
 FRESH = 1000  # cases after which a new process is taken: compiled programs fill its memory
 MAKE = """
 import sys; sys.path.insert(0, sys.argv[2])
@@ -84,7 +85,7 @@ class Target:
         if line:
             return json.loads(line)
         code = self.process.wait()
-        return {"code": "hangs" if code == 1 else f"crash {code}", "err": "", "written": []}
+        return {"code": "hangs" if code == 1 else f"crash {code}"} | NOTHING
 
 
 def seeds_in(folder: Path) -> dict[str, bytes]:

@@ -8,6 +8,8 @@ sees.
 import base64
 import contextlib
 import faulthandler
+import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -61,6 +63,20 @@ def checkpointed(path: str, words: list[str]) -> None:
     train(run, metrics={"nll": NLL(data)}, average=0.5, checkpoint=path, **options)
 
 
+def contents(folder: Path, work: Path) -> dict[str, str]:
+    """All files below the folder, by their path from `work`, with what they hold; the cache is
+    anybody's.
+    """
+    found = {}
+    for path in folder.rglob("*"):
+        name = os.path.relpath(path, work)
+        if path.is_symlink():
+            found[name] = f"to {os.readlink(path)}"
+        elif path.is_file() and not path.is_relative_to(folder / "cache"):
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
 def ends(case: dict[str, Any], folder: Path, seeds: Path) -> dict[str, Any]:
     """Run one case; how it ended."""
     from flexphase.cli import main
@@ -70,9 +86,8 @@ def ends(case: dict[str, Any], folder: Path, seeds: Path) -> dict[str, Any]:
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_bytes(base64.b64decode(raw))
     if not case["files"] and seeds.exists():
-        for path in seeds.iterdir():
-            (work / path.name).symlink_to(path)
-    before = {p.relative_to(work) for p in work.rglob("*")}
+        shutil.copytree(seeds, work, dirs_exist_ok=True)
+    before = contents(folder, work)
     told = work.with_suffix(".err")
     os.chdir(work)
     kept = os.dup(1), os.dup(2)
@@ -98,14 +113,36 @@ def ends(case: dict[str, Any], folder: Path, seeds: Path) -> dict[str, Any]:
         err = file.read().decode(errors="replace")
     for number in kept:
         os.close(number)
-    written = sorted(str(p) for p in {p.relative_to(work) for p in work.rglob("*")} - before)
+    told.unlink()
+    after = contents(folder, work)
+    written = sorted(after.keys() - before.keys())
+    changed = sorted(name for name in before if after.get(name) != before[name])
     os.chdir(folder)
     shutil.rmtree(work, ignore_errors=True)
-    told.unlink()
-    return {"code": code, "err": err[-2000:], "written": written}
+    return {"code": code, "err": err[-2000:], "written": written, "changed": changed}
 
 
-OURS = ("out", "runs", "run", "figure", "samples", "phases.png", "flexphase-live", ".lock")
+#: Where commands write that are not told where to.
+OURS = (
+    "runs/",
+    "run/samples",
+    "run/figure",
+    "samples",
+    "figure",
+    "phases.png",
+    "phases-",
+    "flexphase-live",
+)
+
+
+def named(words: list[str]) -> list[str]:
+    """The files and folders that the words allow to be written."""
+    if words[:1] and words[0].startswith("@"):
+        return [words[1].split("/")[0]] if words[0] in ("@checkpoint", "@folder") else []
+    out = [word for option, word in itertools.pairwise(words) if option in ("--out", "--table")]
+    names = [Path(word) for word in out if Path(word).name]
+    beside = [str(name.with_suffix(kind)) for name in names for kind in (".npy", ".csv")]
+    return [os.path.normpath(word) for word in out + beside]
 
 
 def fault(case: dict[str, Any], end: dict[str, Any]) -> str | None:
@@ -116,12 +153,21 @@ def fault(case: dict[str, Any], end: dict[str, Any]) -> str | None:
         return "a traceback"
     if end["code"] == 2 and end["err"].count("\n") != 1:
         return f"{end['err'].count(chr(10))} lines on standard error"
-    named = {word.split("/")[0] for word in case["words"]}
-    tops = {path.split("/")[0] for path in end["written"]}
-    strange = [t for t in tops if not t.startswith(OURS) and t not in named]
-    if strange and end["code"] != 0:
-        return f"wrote {strange[0]}"
+    given = tuple(named(case["words"]))
+    other = {
+        kind: [name for name in end[kind] if name not in given and not below(name, given)]
+        for kind in ("written", "changed")
+    }
+    if "--force" in case["words"]:
+        other["changed"] = [name for name in other["changed"] if not name.startswith(OURS)]
+    strange = [name for name in other["written"] if not name.startswith(OURS)]
+    if strange or other["changed"]:
+        return f"wrote {[*strange, *other['changed']][0]}"
     return None
+
+
+def below(name: str, folders: tuple[str, ...]) -> bool:
+    return name.startswith(tuple(f"{folder}/" for folder in folders))
 
 
 def main() -> None:
