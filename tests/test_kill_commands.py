@@ -335,3 +335,50 @@ def test_a_disk_that_is_full_or_read_only(remount, disk, tmp_path):
     subprocess.run(["mount", "-o", "remount,rw,size=20m", str(disk)], check=True)
     done(words, disk / "run")
     assert_same(disk / "run", tmp_path / "calm")
+
+
+@contextlib.contextmanager
+def full(disk: Path):
+    """While the block runs, a file of somebody else takes all that is left."""
+    filler = disk / "filler"
+    with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    try:
+        yield
+    finally:
+        filler.unlink()
+
+
+@contextlib.contextmanager
+def read_only(disk: Path):
+    """While the block runs, its path leads to a mount that is read-only: the disk itself stays in
+    use by the lock of the run, and the system refuses to remount it.
+    """
+    subprocess.run(["mount", "--bind", str(disk), str(disk)], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", str(disk)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("lack", [full, read_only], ids=["full", "read-only"])
+def test_a_disk_that_becomes_full_or_read_only_during_the_run(lack, calm, disk):
+    """At random moments of the work; one line, and the run goes on when there is space again."""
+    words, unbroken, _, work = calm
+    subprocess.run(["mount", "-o", "remount,size=50m", str(disk)], check=True)
+    rng, ends = random.Random(SEED), []
+    for run in map(str, range(KILLS)):
+        process = begun(words, disk / run)
+        wait_for_work(process)
+        time.sleep(rng.uniform(0, work))
+        with lack(disk):
+            _, err = process.communicate(timeout=600)
+        ends.append(process.returncode)
+        said = [line for line in err.splitlines() if line.startswith("flexphase: ")]
+        assert process.returncode in (0, 2) and "Traceback" not in err, (process.returncode, err)
+        assert len(said) == (process.returncode == 2), err
+        done(words, disk / run)
+        assert_same(disk / run, unbroken)
+    print(f"{' '.join(words[:2])}, {lack.__name__}: seed {SEED}, ends {collections.Counter(ends)}")
