@@ -3,7 +3,9 @@ command.
 """
 
 import csv
+import errno
 import json
+import os
 from typing import Any
 
 import equinox as eqx
@@ -479,6 +481,15 @@ def test_theory_command(tmp_path, capsys):
         and len(rows) == 10
     )
     assert command(capsys, "theory", "lengths", "--out", tmp_path / "lengths")[0] == 2
+
+
+def test_what_theory_writes_is_whole_or_absent(tmp_path, capsys, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    code, _, err = command(capsys, "theory", "lengths", "--out", tmp_path / "lengths")
+    assert code == 2 and "No space left" in err and not list((tmp_path / "lengths").iterdir())
 
 
 def rows_in(path):

@@ -4,10 +4,12 @@ a table of measurements.
 
 import argparse
 import csv
+import io
 import time
 from pathlib import Path
 from typing import Any
 
+from ..files import write
 from .common import fresh_folder, run_folder, say, show
 
 WORDS = {
@@ -115,7 +117,7 @@ def claims(folder: Path) -> dict[str, Any]:
     began = time.perf_counter()
     say("all claims: this takes minutes")
     rows = table(lambda part: say(f"measuring {part} ({time.perf_counter() - began:.0f} s so far)"))
-    (folder / "claims.md").write_text(markdown(rows))
+    write(folder / "claims.md", markdown(rows))
     failed = sum(not row.passed for row in rows)
     spent = time.perf_counter() - began
     say(f"{len(rows) - failed} of {len(rows)} claims pass; measured in {spent:.0f} s")
@@ -127,12 +129,14 @@ def claims(folder: Path) -> dict[str, Any]:
 
 def keep(folder: Path, name: str, ax: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The figure as .png and .svg, the rows as .csv; the rows for --json."""
-    from .. import plot
+    table = io.StringIO(newline="")
+    writer = csv.DictWriter(table, rows[0].keys())
+    writer.writeheader()
+    writer.writerows(rows)
+    write(folder / f"{name}.csv", table.getvalue())
+    if ax is not None:
+        from .. import plot
 
-    for kind in ("png", "svg") if ax is not None else ():
-        plot.save(ax, folder / f"{name}.{kind}")
-    with open(folder / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
+        for kind in ("png", "svg"):
+            plot.save(ax, folder / f"{name}.{kind}")
     return {"rows": rows}
