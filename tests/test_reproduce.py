@@ -1,6 +1,7 @@
 """`flexphase reproduce`: a run from end to end at toy size, and bad input in one line."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -117,6 +118,28 @@ def test_a_run_from_end_to_end_and_again(toy, tmp_path, capsys):
     assert {
         p: p.stat().st_mtime_ns for p in (out / "chunks").iterdir()
     } == before  # nothing was computed twice
+
+
+@pytest.mark.parametrize(
+    "kept", [f'{{"fig1": 1{"0" * 400}}}', '{"fig1": Infinity}', '{"fig1": -1, "x": NaN}', "[]"]
+)
+def test_times_that_are_none_are_forgotten(kept, tmp_path):
+    words = ["reproduce", "fig1", "--out", str(tmp_path / "run")]
+    assert main(words) == 0
+    (tmp_path / "run" / "elapsed.json").write_text(kept)
+    assert main([*words, "--resume"]) == 0
+    assert 0 < json.loads((tmp_path / "run" / "elapsed.json").read_text())["fig1"] < 1000
+
+
+def test_a_folder_whose_name_is_no_utf8(tmp_path):
+    out = os.fsencode(tmp_path) + b"/r\xff"
+    words = [sys.executable, "-m", "flexphase", "reproduce", "fig1", "--out", os.fsdecode(out)]
+    env = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(words, capture_output=True, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == out + b"/report.html"
+    with open(out + b"/report.html", encoding="utf-8") as page:
+        assert "/r\ufffd" in page.read()
 
 
 @pytest.mark.slow

@@ -160,6 +160,6 @@ def _elapsed(folder: RunFolder) -> dict[str, float]:
     """Seconds on the clock of earlier attempts at this run."""
     try:
         kept = plain_json(content(folder.path / TIMES, 2**20))
-        return {str(k): float(v) for k, v in kept.items()}
-    except (FileNotFoundError, ValueError, AttributeError, TypeError, RecursionError):
+        return {str(k): s for k, v in kept.items() if 0 <= (s := float(v)) < 1e12}
+    except (FileNotFoundError, ValueError, AttributeError, TypeError, RuntimeError, OverflowError):
         return {}
