@@ -9,7 +9,6 @@ import re
 from importlib import import_module
 from inspect import isfunction
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 from sphinx.ext import autosummary
@@ -91,7 +90,8 @@ def groups() -> dict[str, list[str]]:
 
 def entry(name: str, module: str) -> str:
     """The directive that shows a name's docstring."""
-    value = resolve_name(f"{module}:{name}")
+    home, _, last = f"{module}.{name}".rpartition(".")
+    value = getattr(import_module(home), last)
     if isinstance(value, type):
         return f".. autoclass:: {module}.{name}\n   :members:\n"
     return f".. {'autofunction' if isfunction(value) else 'autodata'}:: {module}.{name}\n"
