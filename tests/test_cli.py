@@ -594,7 +594,9 @@ def test_a_real_signal_ends_a_real_process_and_loses_nothing(sent, tmp_path):
     assert Record.load(tmp_path / "run" / "record.nc").attrs["interrupted"] == 1
 
 
-@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+    "sent", ["SIGHUP", *(pytest.param(s, marks=pytest.mark.slow) for s in ("SIGINT", "SIGTERM"))]
+)
 def test_a_signal_while_results_are_written_loses_nothing(sent, tmp_path):
     words = f"train rbm --data bas:2 --phases 4 --engine jax --out {tmp_path}/run".split()
     patch = f"""

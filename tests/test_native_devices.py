@@ -18,6 +18,7 @@ from flexphase.engines.jax import JaxEngine
 from flexphase.lanes import lanes
 
 pytestmark = pytest.mark.skipif(bool(kernels.MISSING), reason="built without a compiler")
+SLOW = pytest.mark.slow
 DATA = np.random.default_rng(0).integers(0, 2, (6, 5))
 DEVICES = {
     "stochastic levels": {"bits": 5, "range": 1.0, "rounding": "stochastic"},
@@ -63,7 +64,10 @@ def regime(monkeypatch):
     return lambda kind: monkeypatch.setattr(boltzmann, "WIDE", 0 if kind == "wide" else 10**9)
 
 
-@pytest.mark.parametrize("device", ["stochastic levels", "noisy levels", "noisy"])
+@pytest.mark.parametrize(
+    "device",
+    ["noisy levels", *(pytest.param(d, marks=SLOW) for d in ("stochastic levels", "noisy"))],
+)
 @pytest.mark.parametrize("kind", ["small", "wide", "machine"])
 def test_bits_depend_on_nothing_else(kind, device, regime):
     """Where calls end, threads, the instruction set and the other lanes."""
@@ -126,7 +130,7 @@ MORE = [
 
 @pytest.mark.parametrize(
     ("kind", "device", "rule"),
-    [*CASES, *(pytest.param(*c, marks=pytest.mark.slow) for c in MORE if c not in CASES)],
+    [*CASES, *(pytest.param(*c, marks=SLOW) for c in MORE if c not in CASES)],
 )
 def test_same_states_and_weights_with_the_same_noise(kind, device, rule, regime):
     """Fed the JAX engine's own numbers, of units and of writes, for 60 ticks."""

@@ -90,12 +90,13 @@ CLASSICAL = [REFERENCE, "short"]
 BASELINE = [name for name in RULES if RULES[name].kind == "baseline"]
 LOCAL = [name for name in RULES if name not in CLASSICAL + BASELINE]
 WITHIN = [name for name in LOCAL if RULES[name].kind in ("change", "end")]
+TWICE = [name for name in LOCAL if name != "independent"]  # see a stimulus more than once
 #: Title of a panel, and what it shows beside the classical rules.
 PANELS = {
-    "Terms of single phases": [name for name in RULES if name not in CLASSICAL + WITHIN],
+    "Terms, a stimulus for each phase": ["independent", *BASELINE],
+    "Terms, phases on one stimulus": [name for name in TWICE if name not in WITHIN],
     "Changes within a nudged phase": WITHIN,
 }
-TWICE = [name for name in LOCAL if name != "independent"]  # see a stimulus more than once
 RATE = 0.01  # of the running mean: about 100 phases
 
 

@@ -54,7 +54,7 @@ def reproduce(
     """
     own = sweeps_of(word, size)
     with RunFolder(out, configuration(word, size), resume) as folder:
-        elapsed = _elapsed(folder)
+        elapsed = elapsed_before(folder)
         for fetch in {figure(name).DATA for name in own} - {None}:
             fetch(say)
         train(own, folder, executor, elapsed)
@@ -156,7 +156,7 @@ def facts(own: dict[str, Any], elapsed: dict[str, float]) -> dict[str, str]:
     return known
 
 
-def _elapsed(folder: RunFolder) -> dict[str, float]:
+def elapsed_before(folder: RunFolder) -> dict[str, float]:
     """Seconds on the clock of earlier attempts at this run."""
     try:
         kept = plain_json(content(folder.path / TIMES, 2**20))

@@ -114,7 +114,7 @@ def times(table: Any, name: str) -> np.ndarray:
     values = np.asarray(pd.to_numeric(table[name], errors="coerce"), float)
     if not (np.abs(values) < FAR).all():
         raise ValueError(
-            f"the column {name!r} must hold a finite number, below {FAR:g}, in every row."
+            f"the column {name!r} must hold a finite number in every row, below {FAR:g}."
         )
     return values
 
