@@ -10,7 +10,8 @@ these is free of both troubles and remembers nothing across phases. A running me
 which does remember across phases, stands beside them. All rules have the same ticks.
 
 Why a rule works or not is measured at the slow weights of the two-term rule: the moments of the two
-terms, and how far learning moves the states that it learns from.
+terms, how much the updates of each rule vary, and how far learning moves the states that it learns
+from.
 """
 
 from functools import cache
@@ -40,6 +41,7 @@ from ..theory.moments import moments
 from ..theory.variance import Moments, centred, trace_isd, trace_two_term
 from .claims import Seeds, brief, decide, is_worse, tested, within
 from .feedback import feedback
+from .locality import scatter
 
 TITLE = "Equilibrium propagation on MNIST: temporally local rules"
 DATA = fetch_mnist
@@ -48,8 +50,22 @@ BUILD, METRICS = f"{__name__}:build", f"{__name__}:metrics"
 T = 20
 NEAR = 1.0  # percentage points
 SIZES = {
-    "quick": {"hidden": 100, "pairs": 10_000, "seeds": 2, "shown": 500, "moments": 20},
-    "full": {"hidden": 500, "pairs": 60_000, "seeds": 3, "shown": 1000, "moments": 40},
+    "quick": {
+        "hidden": 100,
+        "pairs": 10_000,
+        "seeds": 2,
+        "shown": 500,
+        "moments": 20,
+        "window": 20,
+    },
+    "full": {
+        "hidden": 500,
+        "pairs": 60_000,
+        "seeds": 3,
+        "shown": 1000,
+        "moments": 40,
+        "window": 200,
+    },
 }
 
 
@@ -98,6 +114,7 @@ PANELS = {
     "Changes within a nudged phase": WITHIN,
 }
 RATE = 0.01  # of the running mean: about 100 phases
+TINY = 1e-5  # eta at which variance is measured: far below that of feedback, far above rounding
 
 
 @cache
@@ -197,9 +214,10 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     panels = [panel(title, CLASSICAL + names, last, slow) for title, names in PANELS.items()]
     known = [trained(size, data["kept"], slow[REFERENCE][0], i) for i in range(size["seeds"])]
     moved = {rule: shares(size, rule, last[rule][0], known) for rule in TWICE}
+    varied = {rule: variance(size, rule, known[0]) for rule in RULES}
     terms = moments(build(REFERENCE, 0.1, **size), known[0], phases=size["moments"], lanes=8)
-    said = remarks(size, last, slow) + measured(terms, moved)
-    return Findings(panels, claims(last, slow) + reasons(last, moved), said)
+    said = remarks(size, last, slow) + measured(terms, moved, varied)
+    return Findings(panels, claims(last, slow) + reasons(last, moved, varied), said)
 
 
 def trained(size: dict[str, Any], dataset: xr.Dataset, eta: float, seed: int) -> Any:
@@ -214,6 +232,11 @@ def shares(size: dict[str, Any], rule: str, eta: float, known: list[Any]) -> np.
     """
     run = build(rule, eta, **size)
     return np.array([feedback(run, params, seed=i).share for i, params in enumerate(known)])
+
+
+def variance(size: dict[str, Any], rule: str, params: Any) -> float:
+    """Tr cov of what a tick adds, over eta^2, with the same rate in both layers."""
+    return scatter(build(rule, TINY, **size), params, 2 * T * size["window"], eta=TINY)
 
 
 Found = dict[str, tuple[float, np.ndarray]]
@@ -293,33 +316,48 @@ def remarks(size: dict[str, Any], last: Found, slow: Found) -> list[str]:
     ]
 
 
-def reasons(last: Found, moved: dict[str, np.ndarray]) -> list[Claim]:
-    """What a running mean is worth, and whether feedback orders the rules."""
+def reasons(last: Found, moved: dict[str, np.ndarray], varied: dict[str, float]) -> list[Claim]:
+    """What a running mean is worth, and whether feedback or variance orders the rules."""
 
     def seeds(name: str) -> Seeds:
         return Seeds(RULES[name].words.replace("\n", " "), last[name][1])
 
-    x, y = ([v.mean() for v in each] for each in (moved.values(), (last[n][1] for n in moved)))
-    found = tested(stats.spearmanr, x, y, alternative="greater")
-    rho, p = float(found.statistic), float(found.pvalue)
+    shares = {rule: values.mean() for rule, values in moved.items()}
     return [
         is_worse("A running mean of the terms helps ISD.", seeds("independent"), seeds("baseline")),
         is_worse(
             "A common stimulus helps more than a running mean.", seeds("baseline"), seeds("pairs")
         ),
-        Claim(
+        ordered(
             "Of the rules that see a stimulus twice, those whose learning moves what they measure "
             "further end with a larger error.",
-            f"Spearman's rho over {len(x)} rules {rho:.2f}, p = {p:.2g}",
-            decide(p),
-            "rank correlation, one-sided, of measured feedback and mean error of the last iterate; "
-            "the rules are not a sample of anything",
+            shares,
+            last,
+        ),
+        ordered(
+            "Of the temporally local rules, those whose updates vary more end with a larger error.",
+            {rule: varied[rule] for rule in LOCAL},
+            last,
         ),
     ]
 
 
-def measured(m: Moments, moved: dict[str, np.ndarray]) -> list[str]:
-    """Moments of the terms and feedback, in words."""
+def ordered(words: str, reason: dict[str, float], last: Found) -> Claim:
+    """Do rules with more of a reason end with a larger error?"""
+    errors = [last[rule][1].mean() for rule in reason]
+    found = tested(stats.spearmanr, list(reason.values()), errors, alternative="greater")
+    rho, p = float(found.statistic), float(found.pvalue)
+    return Claim(
+        words,
+        f"Spearman's rho over {len(reason)} rules {rho:.2f}, p = {p:.2g}",
+        decide(p),
+        "rank correlation, one-sided, with the mean error of the last iterate; the rules are not a "
+        "sample of anything",
+    )
+
+
+def measured(m: Moments, moved: dict[str, np.ndarray], varied: dict[str, float]) -> list[str]:
+    """Moments of the terms, variance of the updates and feedback, in words."""
 
     def with_error(name: str, f: Any) -> str:
         return f"{name} {float(f(m)):.3g} ± {float(m.error(f)):.1g}"
@@ -337,9 +375,12 @@ def measured(m: Moments, moved: dict[str, np.ndarray]) -> list[str]:
         ),
     ]
     shown = ", ".join(f"{rule} {brief(values)}" for rule, values in moved.items())
+    spread = ", ".join(f"{rule} {v / varied[REFERENCE]:.3g}" for rule, v in varied.items())
     return [
         f"Moments of the terms at the slow weights of the two-term rule, seed 0, ± a standard "
         f"error: {', '.join(said)}. r = E[g+ . g-] / sqrt(A C).",
+        "Tr cov of what a tick adds there, the same rate in both layers, over that of the two-term "
+        f"rule ({varied[REFERENCE]:.3g}): {spread}.",
         "Measured feedback at the slow weights of the two-term rule: distance by which learning "
         "moves the hidden states at the end of the second phase, over the distance between the "
         f"phases; mean ± sd (median) over seeds: {shown}.",

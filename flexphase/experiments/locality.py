@@ -126,16 +126,16 @@ def variance(size: dict[str, Any], dataset: xr.Dataset, name: str, rule: str) ->
     return scatter(build(name, rule, TINY), family.trained(dataset, name, rule), ticks)
 
 
-def scatter(run: Run, params: Any, ticks: int, lanes: int = 32) -> float:
+def scatter(run: Run, params: Any, ticks: int, lanes: int = 32, eta: float = TINY) -> float:
     """Tr cov of what a tick adds to the parameters, over eta^2, whatever the estimator remembers.
 
     Lanes with their own random numbers begin at `params` and take tiny steps of plain descent;
     where they end varies by eta^2 ticks Tr cov.
     """
-    tiny = run._replace(optimiser=Optimiser(TINY))
+    tiny = run._replace(optimiser=Optimiser(eta))
     ends = train(tiny, ticks=ticks, seeds=lanes, params=params, records=1).params.values()
     flat = np.concatenate([np.reshape(leaf, (lanes, -1)).astype(float) for leaf in ends], 1)
-    return float(flat.var(0, ddof=1).sum()) / (TINY**2 * ticks)
+    return float(flat.var(0, ddof=1).sum()) / (eta**2 * ticks)
 
 
 def shares_lost(name: str, scores: Scores, start: float, averaged: bool) -> np.ndarray:
