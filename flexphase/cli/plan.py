@@ -22,8 +22,8 @@ def add(subparsers: Any) -> None:
         "Advise b, tau and eta for a run: short runs at several learning rates, then the moments "
         "and the mixing of the machine that they trained. LEARNER is the folder of a run of "
         f"flexphase train, or a method ({', '.join(METHODS)}) followed by the words of "
-        "flexphase train. The work is that of about 20 trained networks, and more where they "
-        "disagree."
+        "flexphase train. The work is that of about 20 trained networks, more where they disagree "
+        "or another b or tau is tried."
     )
     p = subparsers.add_parser("plan", help="advice on b, tau and eta", description=text)
     measuring(p)
@@ -120,10 +120,10 @@ def refuse_for_checkpoints(options: argparse.Namespace) -> None:
 def for_words(words: argparse.Namespace, options: argparse.Namespace, average: Any) -> Any:
     """Advice for the run that these words of train describe."""
     from ..classification import Wrong
-    from ..theory.ahead import plan_run
+    from ..theory.ahead import most_lanes, plan_run
 
     task = task_of(words)
-    fits_in_memory(task.run, max(options.pilots, options.lanes), 1, FEWER)
+    fits_in_memory(task.run, max(most_lanes(options.pilots), options.lanes), 1, FEWER)
     metric = next(iter(task.metrics.values()))
     return plan_run(
         task.run,

@@ -12,10 +12,23 @@ import numpy as np
 from scipy import stats
 
 from ..core import Process, Run
+from ..export import from_numpy
+from ..record import Record
 from ..training import train
-from .ladder import Ladder, Metric, at_rate, climb, lowest, rung
-from .plan import Plan, of_length, of_share, plan, watch
-from .variance import saving
+from .ladder import RUNGS, Ladder, Metric, at_rate, climb, ends, lowest, penalised
+from .plan import (
+    Memory,
+    Plan,
+    advise_b,
+    expected_of,
+    length_of,
+    moments_at,
+    of_length,
+    of_share,
+    plan,
+    watch,
+)
+from .variance import Moments, best_b, saving
 
 SURE, MOST = 0.8, 16  # seeds are doubled, up to MOST, until so many resamples agree
 WORTH = 0.1  # of the variance: what another b must save to be tried
@@ -32,11 +45,15 @@ class Rate(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A process with its best rate, eta 2^octave on the ladder."""
+    """A process with phases of tau ticks, its best rate, eta 2^octave on the ladder, and what whole
+    runs with rates around it ended with, where there were any.
+    """
 
     process: Process
+    tau: float
     octave: int
     rate: Rate
+    ends: dict[int, np.ndarray]
 
 
 def plan_run(
@@ -56,7 +73,7 @@ def plan_run(
     eta is the best of a ladder of short runs (half the run at most; the work of about 20 networks
     where 4 seeds agree, of up to 140 where 16 are needed). Moments and mixing of the machine that
     half the run trains ask for tau and b; another one than the present is advised only if it wins
-    in whole runs at its own best eta (as many networks again).
+    in whole runs, each side at its own best eta (up to 12 networks more for each seed).
 
     Args:
         run: of one setting; its eta and tau are where the search begins.
@@ -75,37 +92,51 @@ def plan_run(
     ladder = agreed(run, metric, ticks, average=average, seeds=seeds, seed=seed, say=say)
     rate = advised_rate(ladder)
     say("moments and mixing of machines that a quarter and half of the run train")
-    best, averaged = at_rate(run, rate.eta), average is not None
-    pilots = [
-        train(best, ticks=max(1, ticks // n), seed=seed, records=1, average=average) for n in (4, 2)
-    ]
-    quarter, half = (pilot.parameters(averaged) for pilot in pilots)
+    best = at_rate(run, rate.eta)
+    quarter, half = (machine(best, max(1, ticks // n), average, seed) for n in (4, 2))
     limits = (
         "no short run has seen the second half of the run; the metric is that of the "
-        f"{'slow weights' if averaged else 'last iterate'}; seeds that fail now and then are not "
-        "seen by so few"
+        f"{'last iterate' if average is None else 'slow weights'}; seeds that fail now and then "
+        "are not seen by so few"
     )
     try:
         there = plan(best, half, bias=bias, lanes=lanes, seed=seed)
+        earlier = watch(best, quarter, lanes, seed)
     except ValueError as error:  # an estimator or a process that the theory does not know
         stay = {"b": f"not known, so it stays: {error}".rstrip("."), "tau": "not known either"}
-        b, tau = float(run.process.b), round(float(run.process.mean_length))
+        b, tau = float(run.process.b), round(length_of(run.process))
         reasons = stay | {"eta": rate.why, "limits": limits}
         return Plan(b, tau, rate.eta, reasons, rate.expected, None, None)
-    earlier = watch(best, quarter, lanes, seed).slowest
 
     def whole(process: Process, octaves: list[int]) -> dict[int, np.ndarray]:
         other: Any = run._replace(process=process)
-        return rung(other, metric, octaves, ticks, average, ladder.seeds, seed)
+        return ends(other, metric, octaves, ticks, average, ladder.seeds, seed)
 
     contest = Contest(whole, ladder.eta, say)
-    present = Choice(run.process, ladder.best, rate)
+    present = Choice(run.process, length_of(run.process), ladder.best, rate, {})
     present, why_tau = advised_tau(present, there, earlier, contest)
-    present, why_b = advised_b(present, there, contest)
+    m = moments_at(best._replace(process=present.process), half, present.tau, lanes, seed)
+    present, why_b = advised_b(present, best, m, contest)
+    b, tau = float(present.process.b), round(present.tau)
     reasons = {"b": why_b, "tau": why_tau, "eta": present.rate.why, "limits": limits}
-    expected = present.rate.expected | {n: there.expected[n] for n in ("gradient", "variance")}
-    b, tau = float(present.process.b), round(float(present.process.mean_length))
-    return there._replace(b=b, tau=tau, eta=present.rate.eta, reasons=reasons, expected=expected)
+    expected = present.rate.expected | expected_of(best, m, b)
+    return there._replace(
+        b=b, tau=tau, eta=present.rate.eta, reasons=reasons, expected=expected, moments=m
+    )
+
+
+def most_lanes(seeds: int) -> int:
+    """Networks side by side in a rung, where seeds are doubled as long as they disagree."""
+    while 2 * seeds <= MOST:
+        seeds *= 2
+    return max(RUNGS.values()) * seeds
+
+
+def machine(run: Run, ticks: int, average: float | None, seed: int) -> Any:
+    """The parameters that one network learns; the slow ones where these will be read."""
+    record = train(run, ticks=ticks, seed=seed, records=1, average=average)
+    one = Record(record.dataset.isel(seed=0))
+    return from_numpy(run.method, one.params if average is None else one.averaged_params)
 
 
 def agreed(
@@ -154,64 +185,89 @@ class Contest(NamedTuple):
     eta: float
     say: Callable[[str], None]
 
-    def __call__(
-        self, present: Choice, process: Process, octaves: range, words: str
-    ) -> tuple[Choice, str]:
-        """The other process if its seeds end lower (Welch's t-test, 5 %, times its number of rates,
-        because the lowest of them is tested), and why; `words` say what it is.
+    def __call__(self, present: Choice, process: Process, tau: float) -> tuple[Choice, str]:
+        """The one whose seeds end lower, and why: the other process only if Welch's t-test (5 %,
+        times its number of rates, because the lowest of them is tested) says so.
         """
-        self.say(f"{words} against the present phases")
-        ours = self.whole(present.process, [present.octave])[present.octave]
-        theirs = self.whole(process, [*octaves])
-        k = lowest({k: float(ends.mean()) for k, ends in theirs.items()})
-        mean, sd = float(theirs[k].mean()), float(theirs[k].std(ddof=1))
-        welch: Any = stats.ttest_ind(theirs[k], ours, equal_var=False, alternative="less")
+        k = present.octave
+        # phases of other lengths are fewer or more: eta times their number, or eta itself, may stay
+        low, high = sorted((0, round(np.log2(tau / present.tau))))
+        ours, theirs = penalised(
+            present.ends or self.whole(present.process, [k - 1, k, k + 1]),
+            self.whole(process, [*range(k + low - 1, k + high + 2)]),
+        )
+        stays = self.chosen(present.process, present.tau, ours)
+        other = self.chosen(process, tau, theirs)
+        (b, sd_b, n), (a, sd_a, _) = (statistics(c.ends[c.octave]) for c in (other, stays))
+        welch: Any = stats.ttest_ind_from_stats(
+            b, sd_b, n, a, sd_a, n, equal_var=False, alternative="less"
+        )
         p = min(1.0, len(theirs) * float(welch.pvalue))
-        tried = f"in whole runs it ends at {mean:.4g} against {ours.mean():.4g} (p = {p:.2g})"
-        if not p < 0.05:
-            return present, f"{tried}, so the present one stays"
+        tried = f"in whole runs it ends at {b:.4g} against {a:.4g} (p = {p:.2g})"
+        if p < 0.05:
+            return other, f"{tried}, so it is taken"
+        return stays, f"{tried}, so the present one stays"
+
+    def chosen(self, process: Process, tau: float, each: dict[int, np.ndarray]) -> Choice:
+        """A process at the rate that ended lowest in whole runs."""
+        k = lowest({k: float(values.mean()) for k, values in each.items()})
         eta = self.eta * 2.0**k
-        why = f"{eta:.3g} ended lowest of {len(theirs)} rates in whole runs with {words}"
-        rate = Rate(eta, f"{why} ({len(ours)} seeds)", {"metric": mean, "metric_sd": sd})
-        return Choice(process, k, rate), f"{tried}, so it is taken"
+        mean, sd, seeds = statistics(each[k])
+        why = (
+            f"{eta:.3g} ended lowest of {len(each)} rates in whole runs with b = "
+            f"{float(process.b):.3f} and phases of {tau:g} ticks ({seeds} seeds)"
+        )
+        return Choice(process, tau, k, Rate(eta, why, {"metric": mean, "metric_sd": sd}), each)
+
+
+def statistics(values: np.ndarray) -> tuple[float, float, int]:
+    """Mean, standard deviation and number."""
+    return float(values.mean()), float(values.std(ddof=1)), len(values)
 
 
 def advised_tau(
-    present: Choice, there: Plan, earlier: float, contest: Contest
+    present: Choice, there: Plan, earlier: Memory, contest: Contest
 ) -> tuple[Choice, str]:
     """The length that the trained machine asks for, if it wins, and why.
 
     Args:
-        earlier: the ticks in which the machine of a quarter of the run forgets.
+        earlier: how fast the machine of a quarter of the run forgets.
     """
-    tau = float(present.process.mean_length)
+    tau = present.tau
     asked = int(np.clip(there.tau, max(1, tau / FARTHEST), tau * FARTHEST))
     assert there.memory is not None
     mixing = (
-        f"the trained machine forgets in {there.memory.slowest:.0f} ticks ({earlier:.0f} after a "
+        f"the trained machine forgets in {forgets(there.memory)} ticks ({forgets(earlier)} after a "
         f"quarter of the run), which asks for tau = {there.tau}"
     )
     if tau / OTHER <= asked <= tau * OTHER:
         return present, f"{mixing}; {tau:g} is near it"
-    # phases of other lengths are fewer or more: eta times their number, or eta itself, may stay
-    low, high = sorted((0, round(np.log2(asked / tau))))
-    octaves = range(present.octave + low - 1, present.octave + high + 2)
-    process = of_length(present.process, asked)
-    choice, words = contest(present, process, octaves, f"phases of {asked} ticks")
-    return choice, f"{mixing}; {words}"
+    contest.say(f"phases of {asked} ticks against those of {tau:g}")
+    choice, words = contest(present, of_length(present.process, asked), asked)
+    return choice, f"{mixing}; phases of {asked}: {words}"
 
 
-def advised_b(present: Choice, there: Plan, contest: Contest) -> tuple[Choice, str]:
-    """The b of least variance in the trained machine, if it wins, and why."""
-    assert there.moments is not None
+def forgets(memory: Memory) -> str:
+    """How long, in words that say so where that is longer than could be watched."""
+    return f"{'' if memory.resolved else 'at least '}{memory.slowest:.0f}"
+
+
+def advised_b(present: Choice, run: Run, m: Moments, contest: Contest) -> tuple[Choice, str]:
+    """The b of least variance in the trained machine, if it wins, and why.
+
+    Args:
+        run: whose phases are in the order that `present` keeps.
+        m: moments with the phases of `present`.
+    """
     if present.process.alternates:
-        return present, there.reasons["b"]
-    here, saved = float(present.process.b), float(saving(there.moments, float(present.process.b)))
-    gain = f"b = {there.b:.3f} has the least variance in the trained machine, {saved:.1%} less"
+        return present, advise_b(run, m, round(present.tau))[1]
+    b, here = float(best_b(m)), float(present.process.b)
+    saved = float(saving(m, here))
+    gain = f"b = {b:.3f} has the least variance in the trained machine, {saved:.1%} less"
     if saved < WORTH:
         return present, f"{gain} than at {here:g}: that stays"
-    if (process := of_share(present.process, there.b)) is None:
-        return present, f"{gain} than at {here:g}, but these phases have no b to set"
-    octaves = range(present.octave - 1, present.octave + 2)
-    choice, words = contest(present, process, octaves, f"b = {there.b:.3f}")
+    if (process := of_share(present.process, b)) is None:
+        return present, f"{gain} than at {here:g}, but the planner cannot set the b of these phases"
+    contest.say(f"b = {b:.3f} against {here:g}")
+    choice, words = contest(present, process, present.tau)
     return choice, f"{gain} than at {here:g}; {words}"

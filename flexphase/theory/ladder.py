@@ -160,9 +160,9 @@ def climb(
             rates = sorted(sorted(promising, key=promising.__getitem__)[:kept]) or rates
             length = max(1, round(ticks * 2.0**h))
             say(f"{len(rates)} rates x {seeds} seeds for {length:,} ticks")
-            values = rung(run, metric, rates, length, average, seeds, seed)
-            for k, ends in values.items():
-                ladder.values.setdefault(k, {})[h] = ends
+            (values,) = penalised(ends(run, metric, rates, length, average, seeds, seed))
+            for k, found in values.items():
+                ladder.values.setdefault(k, {})[h] = found
         tried = sorted(ladder.values)
         # where nothing has learned, the rates were too small
         centre = ladder.best if ladder.learns else tried[-1]
@@ -170,7 +170,7 @@ def climb(
             return ladder
 
 
-def rung(
+def ends(
     run: Run,
     metric: Metric,
     rates: list[int],
@@ -179,16 +179,27 @@ def rung(
     seeds: int,
     seed: int,
 ) -> dict[int, np.ndarray]:
-    """Octave -> what each seed ends with; one that diverges counts as twice the worst."""
+    """Octave -> what each seed ends with; NaN where it diverged."""
     eta = float(run.optimiser.eta)
     many = grid(lambda eta: at_rate(run, eta), eta=[eta * 2.0**k for k in rates])
     record = train(
         many, ticks=ticks, seeds=seeds, seed=seed, records=1, average=average, metrics={"m": metric}
     )
     values = record.final(averaged=average is not None).transpose("eta", "seed").values
-    finite = values[np.isfinite(values)]
-    worst = 2 * np.abs(finite).max() if finite.size else np.inf
-    return dict(zip(rates, np.where(np.isfinite(values), values, worst), strict=True))
+    return dict(zip(rates, values, strict=True))
+
+
+def penalised(*each: dict[int, np.ndarray]) -> list[dict[int, np.ndarray]]:
+    """A seed that diverged counts as twice the worst of all of them."""
+    known = np.concatenate([values for found in each for values in found.values()])
+    finite = known[np.isfinite(known)]
+    if not finite.size:
+        raise ValueError(
+            "every network diverged, or the metric is never finite; begin with a smaller learning "
+            "rate, or look at the metric."
+        )
+    worst = 2 * np.abs(finite).max()
+    return [{k: np.where(np.isfinite(v), v, worst) for k, v in found.items()} for found in each]
 
 
 def at_rate(run: Run, eta: float) -> Run:

@@ -9,7 +9,7 @@ import optax
 
 from .. import shown
 from ..core import Process, Run
-from ..phases import Bernoulli, Homeostatic, Stretched, tape
+from ..phases import Bernoulli, Homeostatic, Pauses, Stretched, tape
 from .coupling import gap
 from .frozen import WAIT, learns_always, single, starts
 from .mixing import Mixing, mixing, root, square
@@ -40,6 +40,11 @@ class Memory(NamedTuple):
     def slowest(self) -> float:
         """The longest time in which a phase forgets, in ticks: autocorrelation or settling."""
         return max(max(m.autocorrelation, m.settling) for m in self[:2])
+
+    @property
+    def resolved(self) -> bool:
+        """Was it watched for long enough to know that time?"""
+        return 50 * self.slowest <= self.watched
 
 
 def _relative_transient(m: Mixing) -> float:
@@ -98,30 +103,36 @@ def plan(
     memory = watch(run, params, lanes, seed)
     tau, why_tau = advise_tau(run, memory, bias)
     there = run._replace(process=of_length(run.process, tau))
-    phases = max(16, min(400, AFFORDED // (lanes * tau)))
-    m = moments(there, params, phases=phases, lanes=lanes, seed=seed)
+    m = moments_at(there, params, tau, lanes, seed)
     b, why_b = advise_b(run, m, tau)
     here = float(run.process.b)
     taken = here if run.process.alternates else b
-    variance = float(trace_isd(m, taken) if single(run) else trace_two_term(m))
+    expected = expected_of(run, m, taken)
     now = feedback(run, params, memory, here, lanes, seed)
     then = feedback(there, params, memory, taken, lanes, seed)
-    eta, why_eta = advise_eta(run, variance, then, tau, loss, bias)
+    eta, why_eta = advise_eta(run, expected["variance"], then, tau, loss, bias)
     reasons = {
         "b": why_b,
         "tau": why_tau,
         "eta": why_eta,
         "regime": regime(run, now, memory.slowest),
     }
-    expected = {
-        "gradient": float(np.sqrt(max(mean_square(m), 0))),
-        "variance": variance,
-        "excess_loss": eta * variance / 4,
-        "feedback_bias": then * eta,
-    }
+    expected |= {"excess_loss": eta * expected["variance"] / 4, "feedback_bias": then * eta}
     if learns_always(run):
         expected["transient_bias"] = memory.transient / tau
     return Plan(taken, tau, eta, reasons, expected, memory, m)
+
+
+def moments_at(run: Run, params: Any, tau: float, lanes: int, seed: int) -> Moments:
+    """The moments with so many phases of tau ticks as are afforded."""
+    phases = max(16, min(400, int(AFFORDED // (lanes * tau))))
+    return moments(run, params, phases=phases, lanes=lanes, seed=seed)
+
+
+def expected_of(run: Run, m: Moments, b: float) -> dict[str, float]:
+    """The length of the gradient and the variance of its estimate."""
+    variance = float(trace_isd(m, b) if single(run) else trace_two_term(m))
+    return {"gradient": float(np.sqrt(max(mean_square(m), 0))), "variance": variance}
 
 
 def watch(run: Run, params: Any, lanes: int, seed: int) -> Memory:
@@ -172,14 +183,14 @@ def advise_b(run: Run, m: Moments, tau: int) -> tuple[float, str]:
 def advise_tau(run: Run, memory: Memory, bias: float) -> tuple[int, str]:
     """A phase length that keeps the transient bias within `bias`, and why."""
     slow, transient = memory.slowest, memory.transient
-    (plus, minus), watched = memory[:2], memory.watched
+    plus, minus = memory[:2]
     why = (
         f"the gradient's autocorrelation time is {plus.autocorrelation:.1f} (+) and "
         f"{minus.autocorrelation:.1f} (-) ticks, and phases settle e-fold in {plus.settling:.1f} "
         f"and {minus.settling:.1f}"
     )
-    if slow * 50 > watched:
-        why += f", more than {watched} ticks can resolve, so take this as a lower bound"
+    if not memory.resolved:
+        why += f", more than {memory.watched} ticks can resolve, so take this as a lower bound"
     if learns_always(run):
         tau = int(np.ceil(max(transient / bias, slow)))
         most = f"the transient bias is at most {transient:.3g}/tau of an update"
@@ -231,6 +242,13 @@ def regime(run: Run, feedback: float, mixing: float) -> str:
         f"its bound eta^2 tau is {eta * tau:.2g} eta; the feedback measured there is "
         f"{feedback * eta:.2%} of an update, and {grown if tau > mixing else growing}"
     )
+
+
+def length_of(process: Process) -> float:
+    """The tau with which `of_length` gives the same process back: pauses keep their length."""
+    if isinstance(process, Pauses):
+        return length_of(process.process)
+    return float(process.mean_length)
 
 
 def of_length(process: Process, tau: int) -> Process:
