@@ -20,10 +20,12 @@ from flexphase.methods.rbm import RBM
 from flexphase.phases import (
     Alternating,
     Bernoulli,
+    Clamped,
     Fixed,
     Geometric,
     Markov,
     Matched,
+    Pairs,
     Phases,
     Recorded,
     Sinusoidal,
@@ -186,3 +188,12 @@ def test_one_number_for_each_random_choice_of_a_lane():
     assert np.array_equal(one.ticks, two.ticks)
     assert np.array_equal(one.sign, tape(Phases(Bernoulli(0.3), Geometric(50)), key, 200).sign)
     assert jnp.all(one.sign <= two.sign)
+
+
+@pytest.mark.parametrize("make", [Alternating, Pairs, Clamped])
+def test_b_is_no_choice_where_the_order_fixes_it(make):
+    """A term of Pairs(b=0.2) would weigh 1/0.2, though half of the phases are positive."""
+    known = make().b
+    assert make(b=known).b == known
+    with pytest.raises(ValueError, match="the share of positive phases is"):
+        make(b=0.2)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ..checks import from_zero, probability, stay, whole_count
@@ -29,6 +30,13 @@ class Selection(Protocol):
     def sign(self, u: Array, n: Array, state: Any) -> tuple[Array, Any]: ...
 
 
+def only(share: float, b: Any) -> float:
+    """The share itself: weights would divide by another b than that of these phases."""
+    if not np.array_equal(b, share):
+        raise ValueError(f"the share of positive phases is {share:g} here, so b cannot be {b!r}.")
+    return share
+
+
 def never(alternates: Any) -> bool:
     """False: two terms would rely on an order that these phases do not have."""
     if alternates is not False:
@@ -40,7 +48,7 @@ class Alternating(eqx.Module):
     """+, -, +, -: the classical order. Seen over time, each sign has probability 1/2."""
 
     alternates: bool = eqx.field(static=True, default=True)
-    b: Array = eqx.field(converter=jnp.float32, default=0.5)
+    b: Array = eqx.field(converter=lambda b: jnp.float32(only(0.5, b)), default=0.5)
 
     def init(self, key: Key) -> tuple[()]:
         return ()
@@ -105,7 +113,7 @@ class Pairs(eqx.Module):
     """
 
     alternates: bool = eqx.field(static=True, converter=never, default=False)
-    b: Array = eqx.field(converter=jnp.float32, default=0.5)
+    b: Array = eqx.field(converter=lambda b: jnp.float32(only(0.5, b)), default=0.5)
 
     def init(self, key: Key) -> Array:
         return jnp.float32(1)
@@ -178,7 +186,7 @@ class Clamped(eqx.Module):
     `Phases(Clamped(), Fixed(20))`. b is 1, and so is every importance weight.
     """
 
-    b: float = eqx.field(static=True, default=1.0)
+    b: float = eqx.field(static=True, converter=lambda b: only(1.0, b), default=1.0)
     alternates: bool = eqx.field(static=True, converter=never, default=False)
 
     def init(self, key: Key) -> tuple[()]:
