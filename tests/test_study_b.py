@@ -24,7 +24,13 @@ def test_b_from_end_to_end(monkeypatch, tmp_path):
     toys = {
         "b": {"bs": [0.3, 0.5, 0.7], "phases": 40, "seeds": 4, "machines": 1, "moments": 8},
         "b_own": {"phases": 40, "rates": [0.01, 0.04, 2], "seeds": 4, "machines": 1, "moments": 20},
-        "b_few": {"phases": 40, "images": [8], "subsets": 2, "seeds": 2},
+        "b_few": {
+            "phases": 40,
+            "images": [8],
+            "subsets": 2,
+            "seeds": 2,
+            "rates": [0.01, 0.02, 2],
+        },
     }
     monkeypatch.setattr(seeds, "TRIED", [8])
     for name, toy in toys.items():

@@ -13,9 +13,9 @@ from scipy import stats
 
 from ..core import Optimiser, Run
 from ..data import Held
+from ..drawing import PALETTE
 from ..estimators import Baseline, differential
 from ..phases import Bernoulli, Fixed, Pairs, Pauses, Phases
-from ..plot import PALETTE
 from ..report.findings import Claim, Findings
 from ..report.panels import Panel, Series
 from ..sweep import Sweep, cells
