@@ -10,7 +10,7 @@ import matplotlib
 import pytest
 from pages import ROOT, blocks, run
 
-from flexphase import api, phases
+from flexphase import api, estimators, phases
 from flexphase.catalogue import METHODS
 
 PAGES = sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
@@ -93,6 +93,21 @@ def test_every_method_of_the_command_line_has_a_page(name):
     row = re.search(rf"^\| `{name}` \| \[.*?\]\((.*?)\)", TABLE.read_text(), re.MULTILINE)
     assert row, f"{TABLE} has no row for {name}"
     assert f"flexphase train {name}" in (TABLE.parent / row[1]).read_text()
+
+
+def test_every_rule_has_a_page():
+    """A name of `estimators`, on top of a page and linked from the table."""
+    names = [name for name, part in vars(api).items() if defined_in(part) == estimators.__name__]
+    pages = {page: page.read_text() for page in (ROOT / "docs" / "rules").glob("*.md")}
+    table = (ROOT / "docs" / "rules.md").read_text()
+    titled = {name: [p for p, text in pages.items() if f"`{name}" in text[:200]] for name in names}
+    assert len(names) >= 6 and all(titled.values()), titled
+    assert [page for page in pages if f"](rules/{page.name})" not in table] == []
+
+
+def defined_in(part):
+    """The module of a function or a class, or of the class of an object."""
+    return getattr(part, "__module__", type(part).__module__)
 
 
 def test_every_public_phase_process_has_a_page():
