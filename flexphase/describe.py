@@ -1,6 +1,6 @@
 """A run as data: JSON that tells any two runs apart. `rebuild` is the way back to a `Run`.
 
-object          {"class": "flexphase.phases.Bernoulli", "b": {"float32": 0.5}}
+object          {"class": "flexphase.phases.selections.Bernoulli", "b": {"float32": 0.5}}
 array           {"float32": 0.5}, {"int32": [1, 2]}, large ones {"float32": {"shape", "sha256"}}
 swept number    {"float32": {"swept": "process.selection.b"}}: a variable of the record
 function        {"function": "optax.sgd"}; a user's own with a digest of its code, of what it

@@ -1,7 +1,7 @@
 """From the description of a run back to a `Run`.
 
-Nothing in a description is executed: reading one builds the classes of flexphase, known functions
-of JAX and optax, and what the user allows.
+Nothing in a description is executed: reading one builds the parts of a run that flexphase defines
+(PARTS), known functions of JAX and optax, and what the user allows.
 """
 
 import dataclasses
@@ -79,7 +79,7 @@ class Builder:
     Args:
         swept: path -> the one value that a swept number has.
         large: arrays by digest, for descriptions that name them only.
-        allow: what a description may name beside the classes of flexphase: classes and functions,
+        allow: what a description may name beside the parts of flexphase: classes and functions,
             or names of modules (strings) that may be imported for it.
     """
 

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-#: Okabe and Ito's colours, as in `plot.PALETTE`; lines beyond the last one are dashed.
+#: Okabe and Ito's colours, as in `drawing.PALETTE`; lines beyond the last one are dashed.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 WIDTH, HEIGHT, LEFT, BELOW = 420, 180, 56, 34  # of a small curve, in pixels

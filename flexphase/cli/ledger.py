@@ -75,12 +75,13 @@ def draw(path: Any, kept: dict[str, Kept], found: dict[str, Any]) -> None:
     from matplotlib.figure import Figure
 
     from .. import plot
+    from ..drawing import PALETTE
 
     figure = Figure(figsize=(12, 3.8), layout="constrained")
     curves, stored, writes = figure.subplots(1, 3, width_ratios=(2, 1, 1))
     plot.curves({name: one.record for name, one in kept.items()}, ax=curves)
     for i, one in enumerate(found.values()):
-        colour = plot.PALETTE[i % len(plot.PALETTE)]
+        colour = PALETTE[i % len(PALETTE)]
         each = one.words("synapse"), one.counts["writes_per_synapse_and_phase"]
         for axes, value in zip((stored, writes), each, strict=True):
             axes.bar_label(axes.bar(i, value, color=colour), fmt="%.3g")

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ..plot import LINES, PALETTE, class_pictures, over_seeds
+from ..drawing import LINES, PALETTE
+from ..plot import class_pictures, over_seeds
 
 FEW = 6  # places on a logarithmic axis that are labelled each
 MANY = 6  # names in a legend of one column
