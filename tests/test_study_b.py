@@ -101,9 +101,11 @@ def test_b_on_mnist_from_end_to_end(monkeypatch, tmp_path):
     from mnist_files import raw_mnist
 
     raw_mnist()
-    toy = {"phases": 4, "seeds": 2, "shown": 100}
+    toy = {"phases": 4, "seeds": 2, "shown": 100, "sampled": 50}
     monkeypatch.setitem(figure("b_mnist").SIZES, "quick", toy)
     monkeypatch.setattr(seeds, "TRIED", [8])
     assert main(["study", "b-mnist", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
     final = kept(tmp_path / "run" / "b_mnist.nc")["averaged.final.free_energy_error"]
     assert final.shape == (10, 2)
+    claims = json.loads(kept(tmp_path / "run" / "b_mnist.nc").attrs["claims"])
+    assert len(claims) == 2 * 3 + 2  # three by the exact error, one from samples, read both ways
