@@ -34,15 +34,23 @@ LEARNER = Learner(
     etas=dict.fromkeys(RULES, 0.003) | dict.fromkeys(DIFFERENCES, 0.1),
     scale=100,
 )
-LIMITS = {
-    "bits": [8.0, 12.0, 16.0],
-    "range": [0.5, 2.0],
-    "noise": [1e-4, 1e-2],
-    "asymmetry": [0.01, 0.1],
-}
 SIZES: dict[str, dict[str, Any]] = {
-    "quick": {"phases": 1_000, "seeds": 2, **LIMITS},
-    "full": {"phases": 5_000, "seeds": 3, **LIMITS},
+    "quick": {
+        "phases": 500,
+        "seeds": 2,
+        "bits": [8.0, 16.0],
+        "range": [0.5],
+        "noise": [1e-2],
+        "asymmetry": [0.1],
+    },
+    "full": {
+        "phases": 5_000,
+        "seeds": 3,
+        "bits": [8.0, 12.0, 16.0],
+        "range": [0.5, 2.0],
+        "noise": [1e-4, 1e-2],
+        "asymmetry": [0.01, 0.1],
+    },
 }
 
 

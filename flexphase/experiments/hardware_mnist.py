@@ -28,7 +28,7 @@ LEARNER = Learner(
 )
 SIZES = {
     "quick": {
-        "phases": 400,
+        "phases": 200,
         "seeds": 2,
         "shown": 500,
         "bits": [8.0, 12.0],
