@@ -7,6 +7,8 @@ WORKERS ?= 2
 FUZZ_SECONDS ?= 60
 SEED ?= 0
 
+unexport PYTHONDONTWRITEBYTECODE  # what Python compiles is kept: hundreds of processes start
+
 .DEFAULT_GOAL := help
 .PHONY: help install test test-slow test-kill fuzz lint reproduce readme bench docs sanitize wheel clean
 
