@@ -245,13 +245,13 @@ def test_a_chunk_that_is_not_of_this_run_is_refused(other, finished, tmp_path):
     assert "\n" not in str(refused.value)
 
 
-def test_a_chunk_from_before_tasks_were_kept_is_taken(finished):
+def test_a_chunk_that_does_not_say_whose_it_is_is_refused(finished):
     folder, first = finished
-    before = collect(small(ticks=20), folder)
     record = Record.load(first)
     del record.attrs["task"]
     record.save(first)
-    same_bits(collect(small(ticks=20), folder), before)
+    with pytest.raises(ValueError, match="other settings"):
+        collect(small(ticks=20), folder)
 
 
 def test_a_worker_of_another_version_is_refused_before_it_works(tmp_path):

@@ -71,7 +71,7 @@ def kept(folder: RunFolder, chunk: Chunk) -> xr.Dataset:
             "seeds": (record["seed"].values.tolist(), list(seeds)),
             "ticks": ({*record["ticks"].values[..., -1].flat}, {chunk.ticks}),
             "versions": ({name: versions[name] for name in now}, now),
-            "settings": (plain_json(record.attrs.get("task", "null")) or task, task),
+            "settings": (plain_json(record.attrs.get("task", "null")), task),
         }
         if other := [name for name, (one, two) in holds_and_should.items() if one != two]:
             raise ValueError(f"it has other {other[0]}")
