@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .. import exact_lanes
 from ..api import Grid, Record, train
 from ..files import replacing
 from ..record import deciding_versions
@@ -44,6 +45,7 @@ def work(task: str) -> str:
 
     The record appears whole or not at all; a chunk that has one is left alone.
     """
+    exact_lanes()  # here, because a worker of Dask comes in here
     chunk = json.loads(task)
     sweep, folder, name = chunk["sweep"], Path(chunk["folder"]), chunk["name"]
     target, kept, ticks = folder / f"{name}.nc", folder / f"{name}.npz", folder / f"{name}.ticks"
