@@ -197,6 +197,7 @@ def files(folder):
     np.save(folder / "complex.npy", np.zeros((2, 2), complex))
     (folder / "void.csv").write_text("")
     (folder / "header.csv").write_text("a,b\n")
+    (folder / "gap.csv").write_text("1,,0,1\n0,1,0,1\n")
     (folder / "ragged.csv").write_text("0,1\n1\n")
     (folder / "words.csv").write_text("0,1\nno,1\n")
     (folder / "latin.csv").write_bytes(b"\xe9,1\n0,1\n")
@@ -210,6 +211,7 @@ def files(folder):
         "inf.npy": "finite numbers",
         "huge.npy": "finite numbers of at most 1e+09 in size",
         "folder.npy": "no data",
+        "gap.csv": "its first line holds numbers beside what is none",
         "data.txt": "end in",
     }
     return {p.name: said.get(p.name, "") for p in sorted(folder.iterdir()) if p.name != "whole.npy"}
