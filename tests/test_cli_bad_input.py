@@ -73,6 +73,30 @@ def test_the_nearest_word_for_a_typo(words, says, capsys):
     refused(capsys, *words, says=says)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*SMALL, "--out"],
+        [*SMALL, "--recorded"],
+        ["theory", "lengths", "--out"],
+        ["ledger", "x", "--out"],
+        ["plot", "x", "--out"],
+        ["plot", "x", "--table"],
+        ["sample", "x", "--out"],
+        ["phases", "--out"],
+        ["live", "--out"],
+        ["study", "locality", "--out"],
+        ["reproduce", "fig1", "--dask"],
+    ],
+    ids=lambda words: f"{words[0]} {words[-1]}",
+)
+def test_an_empty_word_is_not_taken_for_none(words, capsys, tmp_path, monkeypatch):
+    """As `--out "$UNSET"` gives one."""
+    monkeypatch.chdir(tmp_path)
+    refused(capsys, *words, "", says=f"argument {words[-1]}: an empty word names nothing")
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_word_is_suggested_where_none_is_near(capsys):
     assert main([*SMALL, "--colour", "red"]) == 2
     assert "did you mean" not in capsys.readouterr().err
