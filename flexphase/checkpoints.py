@@ -15,6 +15,7 @@ from .averages import Slow
 from .describe import difference, is_key, plain_array
 from .files import content, npz, plain_json, replacing, understood
 from .record import named_in
+from .record_schema import CLOCKS
 
 if TYPE_CHECKING:
     from .log import Log
@@ -106,8 +107,16 @@ def take(log: "Log", kept: dict[str, np.ndarray]) -> None:
             raise ValueError(f"its {name} does not fit the run")
     state = tree_of(log.state, [kept[f"state{i}"] for i in range(len(leaves_of(log.state)))])
     ticks = np.asarray(state.ticks)
-    if (ticks != ticks[0]).any() or ticks[0] < 0 or (kept["curve.ticks"][-1] != ticks).any():
+    if (ticks != ticks[0]).any():
         raise ValueError("its clocks do not agree")
+    for clock in CLOCKS:
+        curve = kept[f"curve.{clock}"]
+        if curve.dtype.kind not in "iu" or (curve < 0).any():
+            raise ValueError(f"its {clock} are no whole numbers from 0 on")
+        if (curve[-1] != np.asarray(getattr(state, clock))).any():
+            raise ValueError("its clocks do not agree")
+    if not (np.isfinite(kept["times"]) & (kept["times"] >= 0)).all():
+        raise ValueError("its times are no seconds")
     if log.slow is not None:
         mean = [kept[f"slow{i}"] for i in range(len(log.slow.mean))]
         log.slow = Slow(log.slow.average, mean, kept["taken"].tolist())

@@ -139,6 +139,7 @@ def shapes(run: Run) -> None:
     params, z = pair(
         f"{method}.init", "(params, z)", traced(f"{method}.init", run.method.init, key)
     )
+    real(f"the parameters of {method}.init", params)
     x = traced(f"{source}.init", run.source.init, key)
     again = traced(f"{source}.__call__", run.source.__call__, key, sign, x)
     same(f"{source}.__call__", again, x, "the stimulus that init returns")
@@ -195,6 +196,7 @@ def check_observers(observers: Any, run: Run) -> dict[str, Observer]:
         result = traced(f"{kind}.result", observer.result, carry)
         if not isinstance(result, Mapping):
             raise ValueError(f"{kind}.result must return a dict of arrays by name.")
+        real(f"what {kind}.result returns", result)
     return dict(observers)
 
 
@@ -215,6 +217,16 @@ def traced(what: str, function: Callable, *args: Any) -> Any:
         if "positional argument" not in str(error) and "must be arrays" not in str(error):
             raise
         raise ValueError(f"{what} does not take what it is given ({error}).") from error
+
+
+def real(what: str, tree: Any) -> None:
+    """No complex numbers: a record could not be loaded with them."""
+    for leaf in jax.tree.leaves(tree):
+        if jnp.issubdtype(leaf.dtype, jnp.complexfloating):
+            raise ValueError(
+                f"{what} must be real numbers, not {leaf.dtype}; give real and imaginary parts as "
+                "arrays of their own."
+            )
 
 
 def pair(what: str, form: str, value: Any) -> tuple[Any, Any]:

@@ -73,6 +73,18 @@ def digest(description: Description) -> str:
     return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
 
 
+def digests(description: Description) -> set[str]:
+    """The digests of the large arrays that it names."""
+    found, parts = set(), [description]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            found |= {part["sha256"]} if isinstance(part.get("sha256"), str) else set()
+            part = list(part.values())
+        parts += part if isinstance(part, list) else []
+    return found
+
+
 def difference(then: Any, now: Any, path: str = "") -> str:
     """The first place where two descriptions differ, in words."""
     if isinstance(then, dict) and isinstance(now, dict):

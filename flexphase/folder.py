@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from .describe import difference, digest
 from .files import content, plain_json, understood, write
-from .record import deciding_versions, named_in
+from .record import changed, deciding_versions
 
 fcntl: Any = None  # Windows has none
 with contextlib.suppress(ImportError):
@@ -95,12 +95,7 @@ class RunFolder:
             kept, versions = dict(plan["config"]), dict(plan["versions"])
             if plan["digest"] != digest(kept):
                 raise ValueError("its digest is wrong")
-        differ = [
-            f"{k} {versions.get(k)} (here {v})"
-            for k, v in named_in(versions, deciding_versions()).items()
-            if versions[k] != v
-        ]
-        if differ:
+        if differ := changed(versions, deciding_versions()):
             raise ValueError(
                 f"{self.path} was made by another version: {', '.join(differ)}; "
                 "choose another folder."

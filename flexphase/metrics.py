@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .contract import what_is
+from .record_schema import check_names
 
 
 class OverLanes(eqx.Module):
@@ -49,11 +50,13 @@ def check_metrics(metrics: Any) -> dict[str, Any]:
             f"metrics must be a dict of functions by name, such as {{'nll': NLL(data)}}, not "
             f"{what_is(metrics)}."
         )
+    check_names([*metrics])
     for name, metric in metrics.items():
         if not (callable(metric) or isinstance(metric, AtEnd)):
             raise ValueError(
                 f"the metric {name!r} is {what_is(metric)}, not a function of the parameters."
             )
+        check_optimum(name, metric)
     return dict(metrics)
 
 
@@ -82,6 +85,20 @@ def one_number(name: str, value: Any) -> None:
         raise ValueError(
             f"the metric {name!r} must be one real number for a set of parameters, not {what}; "
             "take a mean, or give several metrics."
+        )
+
+
+def check_optimum(name: str, metric: Any) -> None:
+    """Refuse an `optimum` that is no finite number."""
+    value = getattr(metric.end if isinstance(metric, AtEnd) else metric, "optimum", None)
+    try:
+        fine = value is None or np.isfinite(float(value))
+    except (TypeError, ValueError):
+        fine = False
+    if not fine:
+        raise ValueError(
+            f"the optimum of the metric {name!r} must be a finite number, not {value!r}; leave it "
+            "out, or None, where a perfect learner's score is not known."
         )
 
 

@@ -264,13 +264,38 @@ def version(package: str) -> str:
 
 
 def deciding_versions() -> dict[str, str]:
-    """The versions that decide the bits of a result, and what the names in a description mean."""
-    return {name: __version__ if name == "flexphase" else version(name) for name in VERSIONED}
+    """The versions that decide the bits of a result, and what the names in a description mean; and
+    the settings of JAX that decide them, where they are not its own.
+    """
+    numbers = {name: __version__ if name == "flexphase" else version(name) for name in VERSIONED}
+    return numbers | settings_of_jax()
+
+
+def settings_of_jax() -> dict[str, str]:
+    """The settings that decide bits, where they are not those with which JAX starts."""
+    usual = {
+        "jax_enable_x64": False,
+        "jax_default_prng_impl": "threefry2x32",
+        "jax_threefry_partitionable": jax.__version_info__ >= (0, 5),
+    }
+    here = {name: getattr(jax.config, name) for name in usual}
+    return {name: str(value) for name, value in here.items() if value != usual[name]}
 
 
 def named_in(then: dict[str, str], now: dict[str, str]) -> dict[str, str]:
-    """The versions of now that were noted then: older files name fewer."""
-    return {name: number for name, number in now.items() if name in then}
+    """What of now is to be compared with then: older files name fewer versions."""
+    return {name: own for name, own in now.items() if name in then or name not in VERSIONED}
+
+
+def changed(then: dict[str, str], now: dict[str, str]) -> list[str]:
+    """All that decides bits and is not what it was, in words."""
+    now = named_in(then, now)
+    names = [name for name in {**then, **now} if name in now or name.startswith("jax_")]
+    return [
+        f"{name} {then.get(name, 'its default')} (here {now.get(name, 'its default')})"
+        for name in names
+        if then.get(name) != now.get(name)
+    ]
 
 
 def versions() -> dict[str, str]:

@@ -16,16 +16,18 @@ COUNTS = ("interrupted", "stopped", "classes")
 RESERVED = ("params", "final.", "averaged", "observed.", "swept.", "data.")
 
 
-def check_names(names: list[str]) -> None:
+def check_names(names: list[Any]) -> None:
     """Axes and metrics become variables of one netCDF file: a name that it cannot hold is refused
     before training, not lost after it.
     """
     for name in names:
-        taken = name in (*CLOCKS, "record", "diverged_at", "", ".", "..")
-        if taken or name.startswith(RESERVED) or names.count(name) > 1 or "/" in name:
+        word = name if isinstance(name, str) and name.isprintable() else ""
+        taken = word in (*CLOCKS, "record", "diverged_at", "", ".", "..")
+        if taken or word.startswith(RESERVED) or names.count(name) > 1 or "/" in word:
             raise ValueError(
-                f"{name!r} cannot name an axis or a metric of a record: a name stands for one "
-                f"thing, has no slash, begins with none of {', '.join(RESERVED)}, and is none of "
+                f"{name!r} cannot name an axis or a metric of a record: a name is a printable "
+                "text that stands for one thing, has no slash, begins with none of "
+                f"{', '.join(RESERVED)}, and is none of "
                 f"{', '.join(CLOCKS)}, record, diverged_at."
             )
 

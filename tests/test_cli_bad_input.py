@@ -73,6 +73,30 @@ def test_the_nearest_word_for_a_typo(words, says, capsys):
     refused(capsys, *words, says=says)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*SMALL, "--out"],
+        [*SMALL, "--recorded"],
+        ["theory", "lengths", "--out"],
+        ["ledger", "x", "--out"],
+        ["plot", "x", "--out"],
+        ["plot", "x", "--table"],
+        ["sample", "x", "--out"],
+        ["phases", "--out"],
+        ["live", "--out"],
+        ["study", "locality", "--out"],
+        ["reproduce", "fig1", "--dask"],
+    ],
+    ids=lambda words: f"{words[0]} {words[-1]}",
+)
+def test_an_empty_word_is_not_taken_for_none(words, capsys, tmp_path, monkeypatch):
+    """As `--out "$UNSET"` gives one."""
+    monkeypatch.chdir(tmp_path)
+    refused(capsys, *words, "", says=f"argument {words[-1]}: an empty word names nothing")
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_word_is_suggested_where_none_is_near(capsys):
     assert main([*SMALL, "--colour", "red"]) == 2
     assert "did you mean" not in capsys.readouterr().err
@@ -197,6 +221,7 @@ def files(folder):
     np.save(folder / "complex.npy", np.zeros((2, 2), complex))
     (folder / "void.csv").write_text("")
     (folder / "header.csv").write_text("a,b\n")
+    (folder / "gap.csv").write_text("1,,0,1\n0,1,0,1\n")
     (folder / "ragged.csv").write_text("0,1\n1\n")
     (folder / "words.csv").write_text("0,1\nno,1\n")
     (folder / "latin.csv").write_bytes(b"\xe9,1\n0,1\n")
@@ -210,6 +235,7 @@ def files(folder):
         "inf.npy": "finite numbers",
         "huge.npy": "finite numbers of at most 1e+09 in size",
         "folder.npy": "no data",
+        "gap.csv": "its first line holds numbers beside what is none",
         "data.txt": "end in",
     }
     return {p.name: said.get(p.name, "") for p in sorted(folder.iterdir()) if p.name != "whole.npy"}

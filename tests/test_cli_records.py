@@ -108,3 +108,45 @@ def test_batches_from_the_command_line(tmp_path, capsys):
     found = go(f"{WORDS} --phases 20 --batch 4 --json --out {tmp_path}/run", capsys)
     run = fp.Record.load(tmp_path / "run" / "record.nc").run()
     assert found["engine"] == "jax" and isinstance(run.method, fp.Replicas) and run.method.n == 4
+
+
+@pytest.fixture
+def of_a_file(tmp_path, capsys, monkeypatch):
+    """The words of a run that learned x.csv of the current folder."""
+    monkeypatch.chdir(tmp_path)
+    np.savetxt("x.csv", np.eye(4), "%d", ",")
+    words = "train rbm --data x.csv --hidden 2 --length 2 --records 1 --phases 4"
+    go(f"{words} --out run", capsys)
+    return words
+
+
+def test_a_run_is_not_planned_for_other_data(of_a_file, capsys):
+    np.savetxt("x.csv", 1 - np.eye(4), "%d", ",")
+    error = go("plan run", capsys, code=2)
+    assert "are not what they were: source.data" in error and error.count("\n") == 1
+
+
+def test_data_that_are_in_the_record_are_not_loaded_again(of_a_file, tmp_path, capsys):
+    (tmp_path / "x.csv").unlink()
+    assert "rbm" in go("ledger run --phases 2", capsys).lower()
+    assert "there is no data 'x.csv'" in go("plan run", capsys, code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "average"),
+    [
+        ("rbm --average 0", 0),
+        ("rbm --average none", None),
+        ("rbm", 0.5),
+        ("energy --averaged", 0.5),
+        ("energy", None),
+        ("run", 0),
+    ],
+)
+def test_the_average_that_is_planned_for(words, average, of_a_file, capsys, monkeypatch):
+    """Zero is one, too: it averages over the whole of training."""
+    go(f"{of_a_file} --average 0 --resume --out run2", capsys)
+    asked = []
+    monkeypatch.setattr("flexphase.theory.ahead.plan_run", lambda *_, **named: asked.append(named))
+    go(f"plan {words.replace('run', 'run2')}", capsys)
+    assert [named["average"] for named in asked] == [average]

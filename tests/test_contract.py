@@ -195,6 +195,44 @@ def test_metrics_that_are_not_one_number_a_lane(metrics, words):
         fp.train(GOOD, ticks=4, metrics=metrics, progress=pytest.fail)
 
 
+class Best(eqx.Module):
+    """A metric that says what a perfect learner would score."""
+
+    optimum: float = eqx.field(static=True)
+
+    def __call__(self, params):
+        return params
+
+
+@pytest.mark.parametrize(
+    ("metrics", "words"),
+    [
+        ({"m": Best(np.inf)}, r"optimum of the metric 'm' must be a finite number, not inf"),
+        ({"m": fp.AtEnd(lambda p: p, Best(np.nan))}, r"must be a finite number, not nan"),
+        ({1: lambda p: p}, r"1 cannot name an axis or a metric"),
+        ({"a\0b": lambda p: p}, r"cannot name an axis or a metric"),
+    ],
+)
+def test_metrics_with_which_a_record_could_not_be_loaded(metrics, words):
+    with pytest.raises(ValueError, match=words):
+        fp.train(GOOD, ticks=4, metrics=metrics, progress=pytest.fail)
+
+
+class Turns(fp.PhaseStatistics):
+    """An observer that returns a complex number."""
+
+    def result(self, carry):
+        return {"z": 1j * carry.sign}
+
+
+def test_complex_numbers_with_which_a_record_could_not_be_loaded():
+    with pytest.raises(ValueError, match=r"Turns.result returns must be real numbers"):
+        fp.train(GOOD, ticks=4, observers={"o": Turns()})
+    start = with_method(init=lambda key: (jnp.complex64(0), jnp.float32(0)))
+    with pytest.raises(ValueError, match=r"parameters of Method.init must be real numbers"):
+        fp.train(start, ticks=4)
+
+
 class TwoNumbers(fp.OverLanes):
     def __call__(self, params):
         return np.zeros((len(params), 2))

@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 from flexphase import NLL, RBM, Optimiser, Record, Recorded, Rows, Run, aol, bars_and_stripes, train
+from flexphase.checkpoints import checksum
 from flexphase.cli import main
 from flexphase.data import mnist_sources
 
@@ -248,6 +249,29 @@ def test_a_checkpoint_that_was_changed_is_refused(change, tmp_path):
     with pytest.raises(ValueError, match=r"not a checkpoint of flexphase \("):
         go(checkpoint=path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"times": np.array([np.nan, 0.0])},
+        {"times": np.array([-1.0, 0.0])},
+        {"curve.phases": np.full((3, 2), -1)},
+    ],
+    ids=lambda forged: next(iter(forged)),
+)
+def test_a_forged_checkpoint_with_its_checksum_is_refused(forged, tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    go(checkpoint=path)
+
+    def change(kept):
+        kept.update(forged)
+        del kept["checksum"]
+        kept["checksum"] = checksum(kept)
+
+    forge_checkpoint(path, change)
+    with pytest.raises(ValueError, match=r"not a checkpoint of flexphase \(its (times|phases)"):
+        go(checkpoint=path)
 
 
 @pytest.mark.parametrize("place", np.linspace(0, 0.999, 20))

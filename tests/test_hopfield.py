@@ -12,6 +12,7 @@ import pytest
 from on_jax import train
 
 from flexphase.cli import main, parser, plan
+from flexphase.cli.train import task_of
 from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import Rows, bars_and_stripes
 from flexphase.estimators import Weighted
@@ -164,7 +165,7 @@ def test_the_planner_looks_for_the_rate_that_stores_most(monkeypatch):
     monkeypatch.setattr("flexphase.theory.ahead.plan_run", lambda *given, **_: asked.append(given))
     words, options = (parser().parse_args([name, "hopfield"]) for name in ("train", "plan"))
     words.patterns = 5
-    plan.for_words(words, options, None)
+    plan.for_task(task_of(words), words, options)
     ((run, metric, _),) = asked
     rows = run.source.data
     assert float(metric(projector(rows))) == 0

@@ -116,6 +116,59 @@ def test_a_folder_of_another_version_of_a_library_is_refused(tmp_path, monkeypat
         pass
 
 
+SETTINGS = {
+    "jax_enable_x64": True,
+    "jax_default_prng_impl": "rbg",
+    "jax_threefry_partitionable": False,
+}
+
+
+@pytest.fixture(params=SETTINGS)
+def setting(request):
+    """The name of a setting of JAX that decides bits, and functions that change it and back."""
+    name = request.param
+    usual = getattr(jax.config, name)
+    yield name, *(lambda v=v: jax.config.update(name, v) for v in (SETTINGS[name], usual))
+    jax.config.update(name, usual)
+
+
+def test_a_run_does_not_go_on_under_other_settings_of_jax(setting, tmp_path):
+    """Neither way; a run under the settings with which JAX starts names none of them."""
+    name, change, change_back = setting
+    options = {"ticks": 2, "records": 1, "engine": "jax"}
+    assert name not in fp.train(rbm(), checkpoint=tmp_path / "usual", **options).attrs["versions"]
+    with RunFolder(tmp_path / "run", {}):
+        pass
+    change()
+    assert name in fp.train(rbm(), checkpoint=tmp_path / "other", **options).attrs["versions"]
+    fp.train(rbm(), checkpoint=tmp_path / "other", **options | {"ticks": 4})
+    with pytest.raises(ValueError, match=f"another configuration: versions.{name} was null"):
+        fp.train(rbm(), checkpoint=tmp_path / "usual", **options)
+    with (
+        pytest.raises(ValueError, match=f"another version: {name} its default"),
+        RunFolder(tmp_path / "run", {}, resume=True),
+    ):
+        pass
+    with RunFolder(tmp_path / "other run", {}):
+        pass
+    change_back()
+    with pytest.raises(ValueError, match=f"another configuration: versions.{name} was"):
+        fp.train(rbm(), checkpoint=tmp_path / "other", **options)
+    with (
+        pytest.raises(ValueError, match=rf"another version: {name} .*\(here its default\)"),
+        RunFolder(tmp_path / "other run", {}, resume=True),
+    ):
+        pass
+
+
+def test_double_precision_is_not_for_compiled_engines():
+    """They would begin in double precision, and could not go on from their own checkpoint."""
+    with jax.enable_x64(True):
+        assert fp.train(rbm(), ticks=2, records=1).attrs["engine"] == "jax"
+        with pytest.raises(ValueError, match="compute in single precision"):
+            fp.train(rbm(), ticks=2, engine="native")
+
+
 @pytest.mark.parametrize(
     ("params", "words"),
     [

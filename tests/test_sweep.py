@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -14,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeping import BUILD, METRICS, Here, same_bits, small
 
+from flexphase import EXACT
 from flexphase.api import Grid, train
 from flexphase.experiments import bas
 from flexphase.machine import cores
-from flexphase.record import Record
+from flexphase.record import Record, deciding_versions
 from flexphase.report.machine import hardware
 from flexphase.sweep import (
     Local,
@@ -27,6 +29,7 @@ from flexphase.sweep import (
     cells,
     collect,
     execute,
+    executors,
     learning_rates,
     matching,
 )
@@ -192,6 +195,71 @@ def test_cores_where_the_system_does_not_say_which_may_be_used(monkeypatch):
     assert cores() == 1 and Local().most == 1
 
 
+def test_workers_import_from_where_their_parent_does(tmp_path, monkeypatch):
+    """A module that the parent can import is found; a file of the current folder that happens to
+    have the name of one is not run.
+    """
+    (tmp_path / "json.py").write_text("open('taken', 'w').close()")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "my_own.py").write_text("from flexphase.experiments.bas import build")
+    monkeypatch.syspath_prepend(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    sweep = small(ticks=20)._replace(build="my_own:build")
+    with RunFolder("run", {}) as folder:
+        execute([sweep._replace(cells=sweep.cells[:1])], folder, Local(1))
+        assert (folder.path / "chunks" / "small-000.nc").exists()
+    assert not (tmp_path / "taken").exists()
+
+
+def one_task(folder, **changes):
+    chunk = chunks(small(ticks=20)._replace(**changes))[0]
+    return json.dumps(chunk.task() | {"folder": str(folder), "versions": deciding_versions()})
+
+
+STARTED = """
+import os, sys
+from flexphase.sweep.work import work
+work(sys.argv[1])
+print(os.environ["XLA_FLAGS"])
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="asks for AVX")
+def test_a_worker_that_others_start_has_exact_lanes_too(tmp_path):
+    """As Dask starts one: all that it calls is `work`."""
+    bare = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    words = [sys.executable, "-c", STARTED, one_task(tmp_path)]
+    done = subprocess.run(words, env=bare, capture_output=True, text=True)
+    assert EXACT in done.stdout.split(), done.stderr
+
+
+@pytest.mark.parametrize("module", ["flexphase.api", "flexphase.record"])
+def test_a_worker_that_cannot_import_answers_with_a_sentence(module, tmp_path, monkeypatch, capfd):
+    """Its own libraries, or those of the sweep before it listens."""
+    without = f"import sys; sys.modules[{module!r}] = None\n"
+    monkeypatch.setattr(executors, "WORKER", without + executors.WORKER)
+    with pytest.raises(ChunkError, match=f"import of {module} halted"):
+        list(Local(1).run([one_task(tmp_path)]))
+    assert capfd.readouterr().err == ""
+
+
+STOPS = """
+import os, signal
+
+def build(**cell):
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+def test_a_worker_that_is_interrupted_ends_without_a_word(tmp_path, monkeypatch, capfd):
+    (tmp_path / "stops.py").write_text(STOPS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(executors, "CRASHES", 1)
+    with pytest.raises(ChunkError, match="a worker died 1 times at small-000"):
+        list(Local(1).run([one_task(tmp_path, build="stops:build")]))
+    assert capfd.readouterr().err == ""
+
+
 def test_an_error_in_a_chunk_is_one_sentence(tmp_path):
     bad = Sweep(
         "bad", BUILD, METRICS, cells(name="isd", length=5, eta=0.1, b=1.5, ticks=10), seeds=1
@@ -245,13 +313,13 @@ def test_a_chunk_that_is_not_of_this_run_is_refused(other, finished, tmp_path):
     assert "\n" not in str(refused.value)
 
 
-def test_a_chunk_from_before_tasks_were_kept_is_taken(finished):
+def test_a_chunk_that_does_not_say_whose_it_is_is_refused(finished):
     folder, first = finished
-    before = collect(small(ticks=20), folder)
     record = Record.load(first)
     del record.attrs["task"]
     record.save(first)
-    same_bits(collect(small(ticks=20), folder), before)
+    with pytest.raises(ValueError, match="other settings"):
+        collect(small(ticks=20), folder)
 
 
 def test_a_worker_of_another_version_is_refused_before_it_works(tmp_path):

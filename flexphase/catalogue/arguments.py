@@ -9,6 +9,13 @@ import os
 from collections.abc import Iterable
 
 
+def not_empty(text: str) -> str:
+    """A word that is not empty, as one of the shell is whose variable is not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("an empty word names nothing; give a name or leave it out")
+    return text
+
+
 def number(text: str) -> float:
     """A finite number."""
     try:

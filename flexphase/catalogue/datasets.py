@@ -167,17 +167,26 @@ def read_npz(raw: bytes) -> "tuple[np.ndarray, np.ndarray | None]":
 
 
 def read_csv(raw: bytes) -> "tuple[np.ndarray, None]":
-    """Numbers between commas; a first line of words is skipped."""
+    """Numbers between commas; a first line without any number, a header, is skipped."""
     import numpy as np
 
     lines = [line for line in text(raw).splitlines() if line.strip()]
     if not lines:
         raise ValueError("the file is empty")
-    try:
-        [float(word) for word in lines[0].split(",")]
-    except ValueError:
-        lines = lines[1:]
+    first = [is_number(word) for word in lines[0].split(",")]
+    if any(first) and not all(first):
+        raise ValueError("its first line holds numbers beside what is none; fill or drop that row")
+    lines = lines if all(first) else lines[1:]
     return np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.float32), None
+
+
+def is_number(word: str) -> bool:
+    """Is this cell a number, as Python writes it?"""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 READERS = {".npy": read_npy, ".npz": read_npz, ".csv": read_csv}

@@ -139,7 +139,7 @@ def jax_starts() -> None:
     unusual = {name: value for name, value in unusual.items() if value not in ("", "cpu")}
     if not unusual or "jax" in sys.modules:
         return
-    words = [sys.executable, "-c", "import jax; jax.devices()"]
+    words = [sys.executable, "-P", "-c", "import jax; jax.devices()"]
     tried = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
     if tried.returncode:
         said = (tried.stderr.strip().splitlines() or ["it says nothing"])[-1]

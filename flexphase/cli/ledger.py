@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from ..catalogue.arguments import count, did_you_mean, number, whole
+from ..catalogue.arguments import count, did_you_mean, not_empty, number, whole
 from .common import say, show
 from .records import Kept, figure_file, load, named
 
@@ -44,7 +44,10 @@ def add(subparsers: Any) -> None:
         help="energies such as read=1e-12,write=1e-11,operation=1e-13, for an estimate of all",
     )
     p.add_argument(
-        "--out", metavar="FILE", help="a figure with the learning curves, .png, .svg or .pdf"
+        "--out",
+        type=not_empty,
+        metavar="FILE",
+        help="a figure with the learning curves, .png, .svg or .pdf",
     )
     p.add_argument("--force", action="store_true", help="replace --out if it exists")
     p.add_argument("--json", action="store_true", help="print one JSON object on standard output")
@@ -52,7 +55,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    figure = figure_file(args.out, args.force) if args.out else None
+    figure = figure_file(args.out, args.force) if args.out is not None else None
     kept = [load(path) for path in args.runs]
     names = named(kept)
     from ..costs.ledger import Ledger, ledger, table

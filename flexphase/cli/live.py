@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ..catalogue.arguments import not_empty
 from .common import say, show
 
 
@@ -15,7 +16,11 @@ def add(subparsers: Any) -> None:
         "while you change their phases. It needs a browser and no network.",
     )
     live.add_argument(
-        "--out", metavar="FILE", default="flexphase-live.html", help="the file, which must be new"
+        "--out",
+        type=not_empty,
+        metavar="FILE",
+        default="flexphase-live.html",
+        help="the file, which must be new",
     )
     live.add_argument("--json", action="store_true", help="print one JSON object")
     live.set_defaults(func=run)

@@ -11,6 +11,7 @@ from ..catalogue.arguments import (
     count,
     fraction_or_none,
     from_zero,
+    not_empty,
     positive,
     probability,
     seed,
@@ -104,6 +105,7 @@ def own_phases(p: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--recorded",
+        type=not_empty,
         metavar="FILE",
         help="phases from a table with onset, duration or offset, and type (.csv, .tsv, .nwb)",
     )

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from ..catalogue.arguments import count, seed
+from ..catalogue.arguments import count, not_empty, seed
 from ..catalogue.phases import composed, label_of, rule_of, words_of
 from ..machine import check_memory
 from . import options
@@ -24,7 +24,10 @@ def add(subparsers: Any) -> None:
     )
     group.add_argument("--seed", type=seed, default=0, help="the seed of the lane")
     group.add_argument(
-        "--out", metavar="FILE", help="the figure, .png, .svg or .pdf (default: phases.png)"
+        "--out",
+        type=not_empty,
+        metavar="FILE",
+        help="the figure, .png, .svg or .pdf (default: phases.png)",
     )
     group.add_argument("--force", action="store_true", help="replace --out if it exists")
     group.add_argument(

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..catalogue import METHODS
+from ..catalogue import METHODS, Task
 from ..catalogue.arguments import count, did_you_mean, positive, seed, whole
 from . import options as groups
 from .common import say, show
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError("--checkpoint is for a run that was trained; give its folder.")
         options.method = args.learner
         refuse_for_checkpoints(options)
-        advice = for_words(options, options, options.average)
+        advice = for_task(task_of(options), options, options)
     else:
         advice = for_record(load(args.learner), options)
     say(str(advice))
@@ -117,12 +117,14 @@ def refuse_for_checkpoints(options: argparse.Namespace) -> None:
             )
 
 
-def for_words(words: argparse.Namespace, options: argparse.Namespace, average: Any) -> Any:
-    """Advice for the run that these words of train describe."""
+def for_task(task: Task, words: argparse.Namespace, options: argparse.Namespace) -> Any:
+    """Advice for the run that these words of train describe, read as they say: as its slow weights
+    where it has them, or where --averaged asks for them.
+    """
     from ..classification import Wrong
     from ..theory.ahead import most_lanes, plan_run
 
-    task = task_of(words)
+    average = 0.5 if words.average is None and options.averaged else words.average
     fits_in_memory(task.run, max(most_lanes(options.pilots), options.lanes), 1, FEWER)
     metric = next(iter(task.metrics.values()))
     return plan_run(
@@ -145,8 +147,7 @@ def for_record(kept: Kept, options: argparse.Namespace) -> Any:
     """
     if not options.checkpoint and "options" in kept.record.attrs:
         refuse_for_checkpoints(options)
-        words = kept.options
-        return for_words(words, options, words.average or (0.5 if options.averaged else None))
+        return for_task(kept.task, kept.options, options)
     if not options.checkpoint:
         say("The record was made in Python: this advice holds at its parameters only.")
     from ..theory.plan import plan

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ..catalogue.arguments import not_empty
 from .common import say, show
 from .records import figure_file, load, named, picture_of, unused
 
@@ -37,13 +38,18 @@ def add(subparsers: Any) -> None:
         help="draw the weights of each hidden unit of the RBM instead",
     )
     p.add_argument(
-        "--out", default="figure.png", metavar="FILE", help="the figure, .png, .svg or .pdf"
+        "--out",
+        type=not_empty,
+        default="figure.png",
+        metavar="FILE",
+        help="the figure, .png, .svg or .pdf",
     )
     p.add_argument(
         "--table",
+        type=not_empty,
         metavar="FILE",
         nargs="?",
-        const="",
+        const=Path(),
         help="final mean, sd and median of each run, as .csv (without FILE: beside the figure)",
     )
     p.add_argument("--force", action="store_true", help="replace files that exist")
@@ -80,9 +86,11 @@ def run(args: argparse.Namespace) -> None:
         show({"out": figure, "table": table, "x": args.x, "runs": rows})
 
 
-def table_file(given: str, figure: Path, force: bool) -> Path:
+def table_file(given: str | Path, figure: Path, force: bool) -> Path:
     """The table to write: the file that --table names, or one beside the figure."""
-    table = unused(given or figure.with_suffix(".csv"), force, option="--table")
+    table = unused(
+        figure.with_suffix(".csv") if given == Path() else given, force, option="--table"
+    )
     if table == figure:
         raise ValueError(
             f"--out and --table both name {figure}; give the table a name of its own, such as "

@@ -1,6 +1,7 @@
 """Records that the commands read, and files that they must not overwrite."""
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,12 +29,32 @@ class Kept(NamedTuple):
             given = files.plain_json(self.record.attrs["options"])
             return options_of(given["method"], given)
 
+    @property
+    def task(self) -> Any:
+        """The task of flexphase train that made this record, its data loaded again; one that has
+        become another meanwhile is refused.
+        """
+        from ..describe import describe, difference
+        from ..lanes import lanes
+        from .train import task_of
+
+        task = task_of(self.options)
+        then, now = self.record.config["run"], describe(lanes(task.run, 1, 0).settings)
+        if then != (now := json.loads(json.dumps(now))):
+            raise ValueError(
+                f"the data or the code of the run in {self.folder} are not what they were: "
+                f"{difference(then, now)}; bring them back, or train again."
+            )
+        return task
+
     def run(self, lane: int = 0) -> Any:
         """The run that made this record, of one lane; its data are loaded again where they are too
         large to be in the record.
         """
         import jax
         import numpy as np
+
+        from ..describe import digests
 
         shape = self.record["diverged_at"].shape
         if not 0 <= lane < int(np.prod(shape)):
@@ -43,10 +64,10 @@ class Kept(NamedTuple):
             )
         at = dict(zip(self.record["diverged_at"].dims, np.unravel_index(lane, shape), strict=True))
         data = ()
-        if "options" in self.record.attrs:
-            from .train import task_of
-
-            data = tuple(jax.tree.leaves(task_of(self.options).run.source))
+        wanted = digests(self.record.config["run"])
+        lacks = any(f"data.{digest}" not in self.record.dataset for digest in wanted)
+        if lacks and "options" in self.record.attrs:
+            data = tuple(jax.tree.leaves(self.task.run.source))
         return type(self.record)(self.record.dataset.isel(at)).run(data)
 
     @property

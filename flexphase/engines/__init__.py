@@ -3,6 +3,8 @@
 import logging
 from typing import Protocol
 
+from jax import config
+
 from ..contract import runs_of
 from ..core import Run
 from ..engine import Engine
@@ -14,6 +16,10 @@ from .jax import JaxEngine, Observers
 from .layered import LayeredEngine
 
 NAMES = ("auto", "jax", "native")
+DOUBLE = (
+    "compiled engines compute in single precision, and JAX is asked for double (jax_enable_x64); "
+    "turn that off, or use engine='jax' or 'auto'."
+)
 
 
 class Compiled(Engine, Protocol):
@@ -60,6 +66,10 @@ def choose(
         if name == "native":
             raise ValueError(MISSING)
         _tell_once(MISSING)
+        return JaxEngine()
+    if config.jax_enable_x64:  # type: ignore[attr-defined]
+        if name == "native":
+            raise ValueError(DOUBLE)
         return JaxEngine()
     reasons = []
     for engine in compiled(threads):

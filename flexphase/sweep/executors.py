@@ -20,6 +20,17 @@ from ..machine import cores
 PATIENCE = 0.25  # seconds between looks at progress
 CRASHES = 3  # crashes before a chunk is given up
 LOST = "the Dask scheduler was lost"
+#: A worker imports from where its parent does; with `-m` the current folder would come first.
+WORKER = """\
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+try:
+    from flexphase.sweep.worker import main
+except Exception as error:
+    reason = f"a worker does not start ({type(error).__name__}: {error})"
+    sys.exit(print(json.dumps({"error": reason}), flush=True))
+main()
+"""
 
 
 class Executor(Protocol):
@@ -57,8 +68,9 @@ class Local:
 
     def _start(self, share: int) -> subprocess.Popen:
         env = os.environ | {"FLEXPHASE_THREADS": str(share)}
+        places = json.dumps([place for place in sys.path if isinstance(place, str)])
         return subprocess.Popen(
-            [sys.executable, "-m", "flexphase.sweep.worker"],
+            [sys.executable, "-P", "-c", WORKER, places],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=env,

@@ -9,7 +9,7 @@ import xarray as xr
 
 from ..files import content, plain_json, understood
 from ..folder import RunFolder
-from ..record import Record, deciding_versions, named_in
+from ..record import Record, changed, deciding_versions
 from .cells import Chunk, Sweep, chunks
 from .executors import Executor
 
@@ -63,15 +63,14 @@ def kept(folder: RunFolder, chunk: Chunk) -> xr.Dataset:
     with understood(f"{path} is not of this run", "; remove it and go on with --resume"):
         record = Record.load(path)
         versions = plain_json(record.attrs["versions"])
-        now = named_in(versions, deciding_versions())
         task = plain_json(json.dumps(chunk.task()))
         seeds = range(chunk.seed, chunk.seed + chunk.seeds)
         holds_and_should = {
             "cells": (record["cell"].values.tolist(), chunk.cells),
             "seeds": (record["seed"].values.tolist(), list(seeds)),
             "ticks": ({*record["ticks"].values[..., -1].flat}, {chunk.ticks}),
-            "versions": ({name: versions[name] for name in now}, now),
-            "settings": (plain_json(record.attrs.get("task", "null")) or task, task),
+            "versions": (changed(versions, deciding_versions()), []),
+            "settings": (plain_json(record.attrs.get("task", "null")), task),
         }
         if other := [name for name, (one, two) in holds_and_should.items() if one != two]:
             raise ValueError(f"it has other {other[0]}")

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .. import exact_lanes
 from ..api import Grid, Record, train
 from ..files import replacing
-from ..record import deciding_versions
+from ..record import changed, deciding_versions
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 EVERY = 0.25  # seconds between notes of progress
@@ -44,13 +45,12 @@ def work(task: str) -> str:
 
     The record appears whole or not at all; a chunk that has one is left alone.
     """
+    exact_lanes()  # here, because a worker of Dask comes in here
     chunk = json.loads(task)
     sweep, folder, name = chunk["sweep"], Path(chunk["folder"]), chunk["name"]
     target, kept, ticks = folder / f"{name}.nc", folder / f"{name}.npz", folder / f"{name}.ticks"
-    if (here := deciding_versions()) != chunk["versions"]:
-        wanted = ", ".join(f"{name} {number}" for name, number in chunk["versions"].items())
-        have = ", ".join(here.values())
-        raise ValueError(f"a worker needs {wanted}, as the run has, and it has {have}")
+    if differ := changed(chunk["versions"], deciding_versions()):
+        raise ValueError(f"a worker needs {', '.join(differ)}, as the run has it")
     if not target.exists():
         settings = [{k: v for k, v in cell.items() if k != "ticks"} for cell in chunk["chosen"]]
         build, metrics = function(sweep["build"]), function(sweep["metrics"])

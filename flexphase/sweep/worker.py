@@ -1,4 +1,4 @@
-"""A local worker process: `python -m flexphase.sweep.worker`.
+"""A local worker process, which `Local` starts.
 
 It reads tasks as JSON lines and answers with JSON lines: {"done": name} or {"error": sentence}.
 Nothing is pickled, and when the parent dies the end of standard input ends the worker.
@@ -10,8 +10,6 @@ import queue
 import sys
 import threading
 import traceback
-
-from .. import exact_lanes
 
 
 def listen(tasks: "queue.Queue[str]") -> None:
@@ -27,26 +25,27 @@ def sentence(error: Exception) -> str:
     return str(error) if advice else f"{type(error).__name__}: {error}"
 
 
+def answer(task: str) -> dict[str, str]:
+    """What has become of the task."""
+    try:
+        from .work import work  # slow to import, so the pipe is watched first
+
+        return {"done": work(task)}
+    except Exception as error:
+        if os.environ.get("FLEXPHASE_DEBUG") == "1":
+            traceback.print_exc()
+        return {"error": sentence(error)}
+
+
 def main() -> None:
     """Work until standard input ends."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever libraries print goes to standard error
     tasks: queue.Queue[str] = queue.Queue()
     threading.Thread(target=listen, args=(tasks,), daemon=True).start()
-    exact_lanes()
-    from .work import work  # slow to import, so the pipe is watched first
-
-    while True:
-        task = tasks.get()
-        try:
-            answer = {"done": work(task)}
-        except Exception as error:
-            if os.environ.get("FLEXPHASE_DEBUG") == "1":
-                traceback.print_exc()
-            answer = {"error": sentence(error)}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
-
-
-if __name__ == "__main__":
-    main()
+    try:
+        while True:
+            answers.write(json.dumps(answer(tasks.get())) + "\n")
+            answers.flush()
+    except KeyboardInterrupt:
+        os._exit(130)  # quietly: the parent gives the chunk to another worker
