@@ -207,9 +207,10 @@ def check_heaps(raw: bytes) -> None:
     """Raise ValueError if HDF5 would walk through a global heap for ever.
 
     A heap is "GCOL", its version 1, its size, and objects: index, count, size, data. Index 0 is
-    free space, whose size counts its own head of 16 bytes; a size of 0 is never left.
+    free space, whose size counts its own head of 16 bytes; a size of 0 is never left. Heaps do not
+    overlap, so that a file has no more objects than there is room for their heads.
     """
-    at = raw.find(HEAP)
+    at, room = raw.find(HEAP), len(raw) // 16
     while at >= 0:
         size = int.from_bytes(raw[at + 8 : at + 16], "little")
         here, end = at + 16, min(at + size, len(raw))
@@ -219,6 +220,9 @@ def check_heaps(raw: bytes) -> None:
             if index == 0 and length < 16:
                 raise ValueError("a heap of it is damaged")
             here += length if index == 0 else 16 + -(-length // 8) * 8
+            room -= 1
+            if room < 0:
+                raise ValueError("its heaps overlap")
         at = raw.find(HEAP, at + 8)
 
 
