@@ -1,6 +1,5 @@
 """What all figures share: colours, axes without pyplot's global state, and the way to a file."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +50,4 @@ def save(ax: Any, path: str | Path) -> Path:
         open(part, "wb") as file,
     ):
         ax.figure.savefig(file, format=kind, dpi=150, metadata=metadata)
-        file.flush()
-        os.fsync(file.fileno())
     return path

@@ -366,6 +366,22 @@ def test_devices_and_folders_are_no_records(path):
         Record.load(path)
 
 
+# What is written
+
+
+def test_the_disk_has_a_file_before_it_takes_its_place(tmp_path, monkeypatch):
+    """Also where another library wrote it, which does not wait."""
+    had = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: had.append(os.fstat(descriptor).st_size))
+    with files.replacing(tmp_path / "x.csv") as part:
+        part.write_text("1,2\n")
+        assert not had
+    assert had == [4] and (tmp_path / "x.csv").read_text() == "1,2\n"
+    with files.replacing(tmp_path / "note", lasting=False) as part:
+        part.write_text("3")
+    assert had == [4]
+
+
 # Recorded phases and MNIST
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..files import bounded, content, gunzip, replacing, understood
+from ..files import bounded, content, gunzip, understood, write
 from ..machine import cache_folder
 
 SHA256 = {
@@ -222,8 +222,7 @@ def store(name: str, raw: bytes) -> None:
     path = cache_folder("mnist") / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as part:
-            part.write_bytes(raw)
+        write(path, raw)
     except OSError as error:
         raise ValueError(
             f"MNIST cannot be kept in {path.parent} ({error.strerror or error}); free space there, "
