@@ -19,6 +19,7 @@ import numpy as np
 
 from ..files import bounded, content, gunzip, understood, write
 from ..machine import cache_folder
+from ..progress import console, say
 
 SHA256 = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -39,7 +40,7 @@ Say = Callable[[str], None]
 def aloud(text: str) -> None:
     """On a terminal only."""
     if sys.stderr.isatty():
-        print(text, file=sys.stderr, flush=True)
+        say(text)
 
 
 class Unreachable(Exception):
@@ -200,10 +201,9 @@ class Bar:
     """The progress bar that pooch asks for, drawn by rich."""
 
     def __init__(self, title: str):
-        from rich.console import Console
         from rich.progress import Progress
 
-        self.rich, self.total = Progress(console=Console(stderr=True), transient=True), 0
+        self.rich, self.total = Progress(console=console(), transient=True), 0
         self.task = self.rich.add_task(title)
 
     def update(self, size: int) -> None:
