@@ -6,6 +6,7 @@ and whatever the libraries below raise becomes one sentence (`understood`). Out:
 """
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .machine import memory
+from .stopping import STOPPING
 
 if TYPE_CHECKING:
     import h5py
@@ -281,13 +283,15 @@ def replacing(path: Path, lasting: bool = True) -> Iterator[Path]:
     lasting: wait until the disk has it, whoever wrote it; a note that may be lost need not.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
-    try:
-        yield part
-        if lasting:
-            on_disk(part)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    remove = functools.partial(part.unlink, missing_ok=True)
+    with STOPPING.undone(remove):
+        try:
+            yield part
+            if lasting:
+                on_disk(part)
+            os.replace(part, path)
+        finally:
+            remove()
 
 
 def on_disk(path: Path) -> None:
