@@ -13,6 +13,11 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 LINES = ("-", "--", ":", "-.")
 
 
+def verbatim(name: str) -> str:
+    """A name that a file or a user gave, for a label: matplotlib would read $...$ as a formula."""
+    return name.replace("$", r"\$")
+
+
 def axes(ax: Any = None, width: float = 5.0, height: float = 3.5) -> Any:
     """The axes given, or those of a new figure."""
     if ax is not None:

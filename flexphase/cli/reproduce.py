@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..catalogue.arguments import legible
 from ..experiments import FIGURES, Experiment
+from .program import draw_plainly
 
 
 def add(subparsers: "argparse._SubParsersAction") -> None:
@@ -64,6 +65,7 @@ def run(args: argparse.Namespace) -> None:
     from ..sweep import Dask, Local
 
     executor = Dask(args.dask) if args.dask else Local(args.workers)
+    draw_plainly()
     from ..experiments.reproduce import reproduce  # slow, so a wrong address is refused before
 
     try:

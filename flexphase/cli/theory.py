@@ -11,6 +11,7 @@ from typing import Any
 
 from ..files import write
 from .common import fresh_folder, run_folder, say, show
+from .program import draw_plainly
 
 WORDS = {
     "variance": "variance of the two-term and the ISD estimator against b (Fig. 3B), and as "
@@ -41,6 +42,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    draw_plainly()
     folder = fresh_folder(args.out or run_folder(f"theory-{args.part}"))
     parts = {"variance": variance, "lengths": lengths, "bias": bias, "claims": claims}
     result = parts[args.part](folder)
