@@ -22,6 +22,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
+    STOPPING.undo()
     os._exit(code)
 
 

@@ -4,7 +4,6 @@ bits.
 
 import hashlib
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -54,8 +53,6 @@ def keep(log: "Log") -> None:
     arrays["checksum"] = checksum(arrays)
     with replacing(log.checkpoint) as part, open(part, "wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def checksum(arrays: dict[str, np.ndarray]) -> np.ndarray:

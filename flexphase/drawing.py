@@ -1,6 +1,5 @@
 """What all figures share: colours, axes without pyplot's global state, and the way to a file."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,11 @@ FORMATS = ("png", "svg", "pdf")
 #: pale on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES = ("-", "--", ":", "-.")
+
+
+def verbatim(name: str) -> str:
+    """A name that a file or a user gave, for a label: matplotlib would read $...$ as a formula."""
+    return name.replace("$", r"\$")
 
 
 def axes(ax: Any = None, width: float = 5.0, height: float = 3.5) -> Any:
@@ -51,6 +55,4 @@ def save(ax: Any, path: str | Path) -> Path:
         open(part, "wb") as file,
     ):
         ax.figure.savefig(file, format=kind, dpi=150, metadata=metadata)
-        file.flush()
-        os.fsync(file.fileno())
     return path

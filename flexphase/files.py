@@ -6,6 +6,7 @@ and whatever the libraries below raise becomes one sentence (`understood`). Out:
 """
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -17,11 +18,12 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .machine import memory
+from .stopping import STOPPING
 
 if TYPE_CHECKING:
     import h5py
@@ -207,9 +209,10 @@ def check_heaps(raw: bytes) -> None:
     """Raise ValueError if HDF5 would walk through a global heap for ever.
 
     A heap is "GCOL", its version 1, its size, and objects: index, count, size, data. Index 0 is
-    free space, whose size counts its own head of 16 bytes; a size of 0 is never left.
+    free space, whose size counts its own head of 16 bytes; a size of 0 is never left. Heaps do not
+    overlap, so that a file has no more objects than there is room for their heads.
     """
-    at = raw.find(HEAP)
+    at, room = raw.find(HEAP), len(raw) // 16
     while at >= 0:
         size = int.from_bytes(raw[at + 8 : at + 16], "little")
         here, end = at + 16, min(at + size, len(raw))
@@ -219,6 +222,9 @@ def check_heaps(raw: bytes) -> None:
             if index == 0 and length < 16:
                 raise ValueError("a heap of it is damaged")
             here += length if index == 0 else 16 + -(-length // 8) * 8
+            room -= 1
+            if room < 0:
+                raise ValueError("its heaps overlap")
         at = raw.find(HEAP, at + 8)
 
 
@@ -226,15 +232,27 @@ def _silent(_: Any) -> None:
     """What a finaliser says is not for the user."""
 
 
-def netcdf_bytes(dataset: "xr.Dataset") -> bytes:
-    """A netCDF-4 file in memory: HDF5 ends the process where a disk is full."""
+def netcdf_bytes(
+    dataset: "xr.Dataset", groups: "Mapping[str, xr.Dataset] | None" = None, packed: bool = False
+) -> bytes:
+    """A netCDF-4 file in memory: HDF5 ends the process where a disk is full.
+
+    Args:
+        dataset: the file itself.
+        groups: more datasets in it, by name.
+        packed: are numbers compressed?
+    """
     import h5netcdf
     from xarray.backends import H5NetCDFStore
 
     whole = io.BytesIO()
     no_lock: Any = False  # nobody else sees this file
     with h5netcdf.File(whole, "w") as file:
-        dataset.dump_to_store(H5NetCDFStore(file, lock=no_lock))
+        for name, part in {"": dataset, **(groups or {})}.items():
+            numbers = [v for v in part if part[v].dtype.kind in "fi"] if packed else []
+            where = file.create_group(name) if name else file
+            encoding = {str(v): {"zlib": True} for v in numbers}
+            part.dump_to_store(H5NetCDFStore(where, lock=no_lock), encoding=encoding)
     return whole.getvalue()
 
 
@@ -259,20 +277,34 @@ def unsealed(raw: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A sibling to write to, which takes the place of `path` at once when the block ends well."""
+def replacing(path: Path, lasting: bool = True) -> Iterator[Path]:
+    """A sibling to write to, which takes the place of `path` at once when the block ends well.
+
+    lasting: wait until the disk has it, whoever wrote it; a note that may be lost need not.
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    remove = functools.partial(part.unlink, missing_ok=True)
+    with STOPPING.undone(remove):
+        try:
+            yield part
+            if lasting:
+                on_disk(part)
+            os.replace(part, path)
+        finally:
+            remove()
+
+
+def on_disk(path: Path) -> None:
+    """Wait until the disk has the content of a file."""
+    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))  # Windows wants to write
     try:
-        yield part
-        os.replace(part, path)
+        os.fsync(descriptor)
     finally:
-        part.unlink(missing_ok=True)
+        os.close(descriptor)
 
 
 def write(path: Path, data: str | bytes) -> Path:
     """Write a file, whole or not at all, and wait until the disk has it; returns its path."""
-    with replacing(path) as part, open(part, "wb") as file:
-        file.write(data.encode() if isinstance(data, str) else data)
-        file.flush()
-        os.fsync(file.fileno())
+    with replacing(path) as part:
+        part.write_bytes(data.encode() if isinstance(data, str) else data)
     return path

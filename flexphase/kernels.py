@@ -8,6 +8,7 @@ import numpy as np
 
 from .machine import cores
 
+MOST = 2**16  # threads: the kernels count them in 32 bits, and no machine has so many cores
 _native: Any = None
 MISSING = (
     "flexphase was installed without its compiled engines (no C++ compiler was found, or the wheel "
@@ -24,10 +25,10 @@ def threads(asked: int | None) -> int:
     named = os.environ.get("FLEXPHASE_THREADS", "") if asked is None else str(asked)
     if not named:
         return cores()
-    if not named.isdecimal() or int(named) < 1:
+    if not named.isdecimal() or not 1 <= float(named) <= MOST:
         raise ValueError(
             "the number of threads (threads= or FLEXPHASE_THREADS) must be a whole number from 1 "
-            f"on, not {named!r}."
+            f"to {MOST:,}, not {named[:50]!r}."
         )
     return int(named)
 

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from .checks import one_of
-from .drawing import LINES, PALETTE, axes, figure_format, save
+from .drawing import LINES, PALETTE, axes, figure_format, save, verbatim
 from .pictures import class_pictures, picture_shape, pictures, receptive_fields, tiles
 from .record import Record
 from .record_schema import CLOCKS
@@ -61,9 +61,8 @@ METRICS = {
 
 def metric_label(name: str) -> str:
     """A metric's name for an axis, with its unit."""
-    return METRICS.get(
-        name, f"{name.replace('_', ' ')} (%)" if name.endswith("error") else name.replace("_", " ")
-    )
+    words = verbatim(name.replace("_", " "))
+    return METRICS.get(name, f"{words} (%)" if name.endswith("error") else words)
 
 
 def shown(values: xr.DataArray, name: str) -> xr.DataArray:
@@ -113,7 +112,7 @@ def named_records(
     several = [records] if isinstance(records, Record) else list(records)
     if len(several) == 1:
         return [("", several[0])]
-    return [(label_of(record), record) for record in several]
+    return [(verbatim(label_of(record)), record) for record in several]
 
 
 def label_of(record: Record) -> str:
@@ -177,7 +176,7 @@ def curves(
             curve = averaged_curve(ds, metric) if averaged else ds[metric]
             middle, low, high = with_band(shown(curve, metric), band)
             clock = ds[x].mean("seed").values
-            words = [name, *(f"{k} = {v:g}" for k, v in setting.items())]
+            words = [name, *(f"{verbatim(k)} = {v:g}" for k, v in setting.items())]
             ax.plot(clock, middle, line, color=colour, label=", ".join(filter(None, words)) or None)
             ax.fill_between(clock, low, high, color=colour, alpha=0.2, linewidth=0)
     ax.set_ylabel(metric_label(metric))
@@ -227,7 +226,7 @@ def against(
     ax.errorbar(
         record[dim].values, mean, sd, fmt="o-", color=colour, capsize=3, markersize=4, label=label
     )
-    ax.set_xlabel(dim)
+    ax.set_xlabel(verbatim(dim))
     ax.set_ylabel(metric_label(metric))
     return finish(ax, seeds_in([record]))
 

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO, cast
 
 Progress = Callable[[int, int, dict[str, float]], None]
 OFTEN = 0.2  # seconds between two pictures of the bar in a notebook
@@ -18,6 +18,32 @@ def say(text: str) -> None:
     """
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
+
+
+class Patient:
+    """A stream that drops what it cannot write: a terminal may go away while a run goes on."""
+
+    def __init__(self, stream: Any):
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            self.stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self.stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def console() -> Any:
+    """Standard error for rich, whose bars would otherwise end a run that has lost its terminal."""
+    from rich.console import Console
+
+    return Console(file=cast(TextIO, Patient(sys.stderr)))
 
 
 class Display(Protocol):
@@ -124,7 +150,6 @@ def notebook(title: str) -> Notebook:
 def terminal() -> Any:
     """A bar of rich that leaves nothing behind when it ends."""
     from rich import progress as rich
-    from rich.console import Console
 
     return rich.Progress(
         rich.TextColumn("{task.description}"),
@@ -133,6 +158,6 @@ def terminal() -> Any:
         rich.TextColumn("{task.fields[rate]}"),
         rich.TimeRemainingColumn(),
         rich.TextColumn("{task.fields[now]}"),
-        console=Console(stderr=True),
+        console=console(),
         transient=True,
     )

@@ -14,7 +14,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 #: Windows has SIGBREAK (its window is closed) in the place of SIGHUP.
@@ -28,7 +28,8 @@ class Stopping:
 
     def __init__(self):
         self.asked = threading.Event()
-        self.watching = self.safe = self.writing = False
+        self.watching = self.safe = self.writing = self.leaving = False
+        self.begun: list[Callable[[], Any]] = []  # how to undo what is half done, oldest first
 
     def watch(self) -> None:
         """From now on signals end the process, from a thread of their own."""
@@ -56,10 +57,31 @@ class Stopping:
 
     def leave(self) -> None:
         """End the process now; the cursor, which a progress bar hides, comes back."""
+        self.leaving = True
+        self.undo()
         cursor = b"\x1b[?25h" if os.isatty(2) else b""
         with contextlib.suppress(OSError):
             os.write(2, cursor + b"flexphase: interrupted\n")
         os._exit(130)
+
+    @contextlib.contextmanager
+    def undone(self, undo: Callable[[], Any]) -> Iterator[None]:
+        """If the process ends inside, `undo` is called first: of a file that is half written, of a
+        folder or a child that is needed for a while.
+        """
+        self.begun.append(undo)
+        try:
+            yield
+        finally:
+            if self.leaving:  # nothing more is said or done by this thread
+                time.sleep(PATIENCE)
+            self.begun.remove(undo)
+
+    def undo(self) -> None:
+        """Leave nothing behind that is half done; the process ends now."""
+        for undo in reversed([*self.begun]):
+            with contextlib.suppress(Exception):
+                undo()
 
     @contextlib.contextmanager
     def stoppable(self) -> Iterator[None]:
@@ -105,13 +127,14 @@ def _handled(handler: Any) -> Iterator[None]:
         return
     before = {number: signal.getsignal(number) for number in SIGNALS}
     for number, old in before.items():
-        if old is not signal.SIG_IGN:
+        if old not in (signal.SIG_IGN, None):  # None was set in C, and cannot be given back
             signal.signal(number, handler)
     try:
         yield
     finally:
         for number, old in before.items():
-            signal.signal(number, old)
+            if old is not None:
+                signal.signal(number, old)
 
 
 STOPPING = Stopping()

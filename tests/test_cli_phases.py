@@ -136,6 +136,17 @@ NUMBERS = {
 }
 
 
+def test_a_table_with_the_name_of_a_formula(tmp_path, capsys, monkeypatch):
+    r"""matplotlib knows no \a, and said so after the work."""
+    monkeypatch.chdir(tmp_path)
+    name = r"$\a$.csv"
+    (tmp_path / name).write_text("onset,duration,type\n0,2,wake\n2,1,sleep\n4,3,wake\n")
+    assert main(["phases", "--recorded", name]) == 0, capsys.readouterr().err
+    words = ["train", "rbm", "--data", "bas:2", "--rule", "aol", "--recorded", name, "--ticks", "9"]
+    assert main([*words, "--engine", "jax", "--out", "$\\run$"]) == 0, capsys.readouterr().err
+    assert main(["plot", "$\\run$", "$\\run$"]) == 0, capsys.readouterr().err
+
+
 def unused():
     """Every number with every selection and duration that has no use for it."""
     entries = [("select", e) for e in SELECTIONS.values()]

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import signal
+import struct
 import zipfile
 
 import h5py
@@ -11,7 +12,19 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from flexphase import NLL, RBM, Optimiser, Record, Recorded, Rows, Run, aol, bars_and_stripes, train
+from flexphase import (
+    NLL,
+    RBM,
+    Optimiser,
+    Record,
+    Recorded,
+    Rows,
+    Run,
+    aol,
+    bars_and_stripes,
+    files,
+    train,
+)
 from flexphase.checkpoints import checksum
 from flexphase.cli import main
 from flexphase.data import mnist_sources
@@ -377,6 +390,22 @@ def test_devices_and_folders_are_no_records(path):
         Record.load(path)
 
 
+# What is written
+
+
+def test_the_disk_has_a_file_before_it_takes_its_place(tmp_path, monkeypatch):
+    """Also where another library wrote it, which does not wait."""
+    had = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: had.append(os.fstat(descriptor).st_size))
+    with files.replacing(tmp_path / "x.csv") as part:
+        part.write_text("1,2\n")
+        assert not had
+    assert had == [4] and (tmp_path / "x.csv").read_text() == "1,2\n"
+    with files.replacing(tmp_path / "note", lasting=False) as part:
+        part.write_text("3")
+    assert had == [4]
+
+
 # Recorded phases and MNIST
 
 
@@ -402,6 +431,36 @@ def test_an_nwb_file_goes_through_the_same_guards(tmp_path):
     path.write_bytes(path.read_bytes() + heap.ljust(4096, b"\0"))
     with pytest.raises(ValueError, match="a heap of it is damaged"):
         Recorded(path)
+
+
+def overlapping(heaps, objects):
+    """Heaps whose first object hides the others; all of them end in the same many small ones."""
+    head, body = b"GCOL\1\0\0\0", 32 * heaps
+    raw = b"".join(
+        head + struct.pack("<QHHIQ", 2**40, 1, 0, 0, body - 32 * i - 32) for i in range(heaps)
+    )
+    return raw + struct.pack("<HHIQ", 1, 0, 0, 0) * objects
+
+
+def test_heaps_that_overlap_are_not_walked_through_again_and_again(tmp_path):
+    """16,000 of them in a megabyte took minutes: as many steps as heaps times objects."""
+    raw = overlapping(40, 80)
+    (tmp_path / "x.nc").write_bytes(raw)
+    with pytest.raises(ValueError, match=r"not a record of flexphase \(its heaps overlap\)"):
+        Record.load(tmp_path / "x.nc")
+    files.check_heaps(overlapping(1, 80))
+    walked = []
+
+    class Counted(bytes):
+        """A slice of two bytes is the index of an object."""
+
+        def __getitem__(self, at):
+            walked.append(at.stop - at.start == 2)
+            return super().__getitem__(at)
+
+    with pytest.raises(ValueError, match="overlap"):
+        files.check_heaps(Counted(raw))
+    assert sum(walked) <= len(raw) // 16 + 1
 
 
 def test_an_mnist_that_unpacks_to_too_much_is_not_unpacked(tmp_path, monkeypatch):

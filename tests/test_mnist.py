@@ -3,7 +3,7 @@
 import errno
 import gzip
 import os
-import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -186,11 +186,12 @@ def test_a_mirror_that_sends_something_else(monkeypatch, sent):
         )
 
 
-def test_pip_that_fails_says_why(monkeypatch):
-    failed = subprocess.CompletedProcess(
-        [], 1, "", "WARNING: x\nERROR: No matching distribution found\n"
-    )
-    monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: failed)
+def test_pip_that_fails_says_why(monkeypatch, tmp_path):
+    python = tmp_path / "python"
+    said = r"WARNING: x\nERROR: No matching distribution found\n"
+    python.write_text(f"#!/bin/sh\nprintf '{said}' >&2\nexit 1\n")
+    python.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(Unreachable, match="No matching distribution"):
         Package()("t10k-labels-idx1-ubyte", lambda text: None)
 

@@ -199,10 +199,12 @@ def test_refusals_are_sentences():
 def test_threads_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("FLEXPHASE_THREADS", "3")
     assert boltzmann.BoltzmannEngine().threads == 3
-    for wrong in ("0", "two", "-1"):
+    for wrong in ("0", "two", "-1", "65537", "3000000000", "9" * 5000):
         monkeypatch.setenv("FLEXPHASE_THREADS", wrong)
         with pytest.raises(ValueError, match="FLEXPHASE_THREADS"):
             boltzmann.BoltzmannEngine()
+    with pytest.raises(ValueError, match="from 1 to 65,536"):
+        boltzmann.BoltzmannEngine(3_000_000_000)
 
 
 def test_without_a_compiler_jax_serves_and_says_so(monkeypatch, caplog):

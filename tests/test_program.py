@@ -13,6 +13,7 @@ from matplotlib.artist import Artist
 from flexphase.cli import main, program
 from flexphase.machine import cache_folder
 from flexphase.record import Record
+from flexphase.stopping import STOPPING
 
 JAX = ("JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE")
 TIME = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
@@ -94,6 +95,65 @@ def test_a_home_is_asked_for_only_where_it_is_needed(own, monkeypatch):
         cache_folder("x")
     program.keep_compiled()  # a cache that cannot be had is none
     assert JAX[0] not in os.environ
+
+
+def test_matplotlib_gets_a_folder_where_the_users_cannot_be_written_to(own, monkeypatch):
+    monkeypatch.setenv("MPLCONFIGDIR", str(own / "theirs"))
+    program.keep_fonts()
+    assert os.environ["MPLCONFIGDIR"] == str(own / "theirs")
+    monkeypatch.setenv("MPLCONFIGDIR", "/dev/null")
+    program.keep_fonts()
+    assert os.environ["MPLCONFIGDIR"] == str(own / "matplotlib")
+    monkeypatch.setenv("FLEXPHASE_CACHE", "/dev/null")
+    monkeypatch.setenv("MPLCONFIGDIR", "/dev/null")
+    monkeypatch.setattr(STOPPING, "begun", [])
+    program.keep_fonts()
+    folder = Path(os.environ["MPLCONFIGDIR"])
+    assert folder.is_dir()
+    STOPPING.undo()
+    assert not folder.exists()
+
+
+def test_a_user_without_a_home_reads_one_line_and_nothing_is_left(tmp_path):
+    (tmp_path / "taken").touch()
+    unset = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "MPLCONFIGDIR", "FLEXPHASE_CACHE")
+    env = {k: v for k, v in os.environ.items() if k not in unset}
+    env |= {"HOME": "/dev/null", "TMPDIR": str(tmp_path)}
+    done = command("train", "rbm", "--data", "bas:2", "--out", tmp_path, env=env)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def command(*words, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "flexphase", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+def test_settings_for_other_programs_do_not_spoil_a_figure(tmp_path):
+    """LaTeX may be missing, and what a library advises its authors is no error of ours."""
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\n")
+    env = os.environ | {"PYTHONWARNINGS": "error"}
+    done = command("phases", "--phases", "50", cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "phases.png").stat().st_size > 1000
+
+
+def test_what_standard_output_cannot_write_is_written_as_far_as_possible(tmp_path):
+    """`--out é` failed after all the work where PYTHONIOENCODING=ascii."""
+    code = """if True:
+        from flexphase.cli import program
+        program.prepare([])
+        print("a\\xe9\\udce9")
+        print("\\udce9")
+    """
+    env = os.environ | {"PYTHONIOENCODING": "ascii"}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=env)
+    assert ran.stdout == b"a\\xe9\\udce9\n\xe9\n"
 
 
 def test_main_called_from_python_leaves_the_process_alone(own, capsys):

@@ -1,7 +1,14 @@
 """Progress in a notebook, and how a run shows itself there."""
 
+import errno
+import io
+
 from flexphase import RBM, Optimiser, Rows, Run, aol, bars_and_stripes
-from flexphase.progress import OFTEN, Notebook
+from flexphase.cli.common import status
+from flexphase.progress import OFTEN, Notebook, display
+from flexphase.report.display import Display
+from flexphase.sweep import Sweep
+from flexphase.sweep.cells import chunks
 
 RUN = Run(RBM(4, 3), *aol(0.3, 7), Rows(bars_and_stripes(2)), Optimiser(0.0125))
 
@@ -21,6 +28,50 @@ def test_a_notebook_draws_a_bar_with_the_present_metric_and_not_too_often(monkey
     assert len(drawn) == 2
     bar(1500, 1500, {})  # the end is always drawn
     assert 'value="1500"' in drawn[-1] and "left" not in drawn[-1]
+
+
+class Gone(io.StringIO):
+    """A terminal that goes away after its first lines."""
+
+    def __init__(self):
+        super().__init__()
+        self.gone = False
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        if self.gone:
+            raise OSError(errno.EIO, "Input/output error")
+        return super().write(text)
+
+    def flush(self):
+        if self.gone:
+            raise OSError(errno.EIO, "Input/output error")
+
+
+def test_a_run_goes_on_where_its_terminal_goes_away(monkeypatch):
+    """The bar's end raised, and what had been trained was lost."""
+    terminal = Gone()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with display(True, "aol") as bar:
+        bar.stage("compiling")
+        bar(1, 2, {"nll": 1.0})
+        assert "aol" in terminal.getvalue()
+        terminal.gone = True
+        bar(2, 2, {"nll": 1.0})
+
+
+def test_other_words_and_bars_go_on_too(monkeypatch):
+    terminal = Gone()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    every = chunks(Sweep("some", "m:build", "m:metrics", [{"ticks": 5}], 1))
+    with status("starting"), Display({"some": "fig"}, every, [], {}) as shown:
+        assert "starting" in terminal.getvalue()
+        terminal.gone = True
+        shown.watch({}, every[0].name)
 
 
 def test_a_run_shows_its_rule_and_its_numbers():

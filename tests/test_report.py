@@ -1,21 +1,25 @@
 """The page in a real browser: no error, charts that respond, nothing wider than a phone."""
 
 import ast
+import errno
 import hashlib
 import json
+import os
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 from browsing import chromium, opened, serious_violations
 
 from flexphase.report import files, vendor
-from flexphase.report.files import DARK, LIGHT, picture
+from flexphase.report.files import DARK, LIGHT, picture, recorded
 from flexphase.report.findings import Claim, Findings
 from flexphase.report.page import Entry, embedded, page
 from flexphase.report.panels import Panel, Series, points, star, table
 from flexphase.report.vendor import uplot_script
+from flexphase.sweep import RunFolder
 
 X = np.linspace(0, 1e6, 60)
 FINDINGS = Findings(
@@ -119,6 +123,28 @@ def test_table_holds_all_that_is_drawn():
     aol = frame[frame.series == "AoL"]
     np.testing.assert_allclose(aol["mean"], [3.5, 1.5, 6])  # by hand
     np.testing.assert_allclose(aol["sd"], np.sqrt([0.5, 0.5, 2]))
+
+
+def test_what_was_recorded_is_written_by_us_and_not_by_hdf5(tmp_path, monkeypatch):
+    """HDF5 ends the process where a disk is full; and it does not wait for the disk."""
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    data = {
+        name: xr.Dataset({"nll": ("record", np.arange(3.0) + i), "params.W": 1.0})
+        for i, name in enumerate(("bars", "mnist"))
+    }
+    folder = RunFolder(tmp_path, {})
+    with xr.open_dataset(
+        recorded("fig", FINDINGS, data, folder), engine="h5netcdf", group="mnist"
+    ) as kept:
+        assert list(kept) == ["nll"] and kept["nll"].values.tolist() == [1, 2, 3]
+        assert json.loads(kept.attrs["claims"])[1]["words"] == "No."
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        recorded("none", FINDINGS, {}, folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["fig.nc"]
 
 
 def test_pictures_are_the_same_bytes_again():

@@ -14,6 +14,7 @@ import pytest
 from flexphase import Record, folder
 from flexphase.cli import main
 from flexphase.folder import Lock, RunFolder
+from flexphase.stopping import Stopping
 
 SMALL = ["train", "rbm", "--data", "bas:2", "--hidden", "2", "--length", "2"]
 SMALL += ["--records", "2", "--phases", "8", "--engine", "jax"]
@@ -84,6 +85,56 @@ def test_ctrl_c_reaches_a_single_long_call_of_jax(trained, tmp_path):
     code, err, took = stopped(words, 9)
     assert (code, err) == (130, "flexphase: interrupted\n") and took < 10
     assert not list(tmp_path.iterdir())
+
+
+HALF_DONE = """
+import os, signal, subprocess, sys, time
+from pathlib import Path
+from flexphase import files
+from flexphase.data import mnist_sources
+from flexphase.stopping import STOPPING
+
+def wait(folder):
+    (folder / "large.whl").touch()
+    child = subprocess.Popen(["sleep", "100"])
+    with STOPPING.undone(child.kill):
+        print(child.pid, folder, flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+        child.wait()
+    print("went on", flush=True)
+
+STOPPING.watch()
+with files.replacing(Path("x.png")) as part, mnist_sources.temporary_folder() as folder:
+    part.touch()
+    wait(folder)
+print("went on", flush=True)
+"""
+
+
+def test_a_command_that_is_stopped_leaves_nothing_half_done(tmp_path):
+    """No part of a file, no temporary folder, no child; and the other thread says nothing more."""
+    done = subprocess.run(
+        [sys.executable, "-c", HALF_DONE],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "flexphase: interrupted\n")
+    child, folder = done.stdout.split()
+    assert not Path(folder).exists() and not list(tmp_path.iterdir())
+    status = Path(f"/proc/{child}/stat")
+    assert not status.exists() or ") Z " in status.read_text()
+
+
+def test_handlers_that_were_set_in_c_are_left_alone(monkeypatch):
+    """Python knows nothing of them, and cannot give them back."""
+    given = []
+    monkeypatch.setattr(signal, "getsignal", lambda _: None)
+    monkeypatch.setattr(signal, "signal", lambda *args: given.append(args))
+    with Stopping().stoppable():
+        pass
+    assert not given
 
 
 # Folders

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..progress import Patient
 from ..progress import say as say
 
 
@@ -18,11 +19,12 @@ def status(words: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    print(f"{words} ...", end="\r", file=sys.stderr, flush=True)
+    terminal = Patient(sys.stderr)
+    print(f"{words} ...", end="\r", file=terminal, flush=True)
     try:
         yield
     finally:
-        print("\x1b[2K", end="\r", file=sys.stderr, flush=True)
+        print("\x1b[2K", end="\r", file=terminal, flush=True)
 
 
 def plain(value: Any) -> Any:

@@ -78,11 +78,11 @@ def draw(path: Any, kept: dict[str, Kept], found: dict[str, Any]) -> None:
     from matplotlib.figure import Figure
 
     from .. import plot
-    from ..drawing import PALETTE
+    from ..drawing import PALETTE, verbatim
 
     figure = Figure(figsize=(12, 3.8), layout="constrained")
     curves, stored, writes = figure.subplots(1, 3, width_ratios=(2, 1, 1))
-    plot.curves({name: one.record for name, one in kept.items()}, ax=curves)
+    plot.curves({verbatim(name): one.record for name, one in kept.items()}, ax=curves)
     for i, one in enumerate(found.values()):
         colour = PALETTE[i % len(PALETTE)]
         each = one.words("synapse"), one.counts["writes_per_synapse_and_phase"]

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..catalogue.arguments import count, not_empty, seed
 from ..catalogue.phases import composed, label_of, rule_of, words_of
+from ..drawing import verbatim
 from ..machine import check_memory
 from . import options
 from .common import say, show
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     check_memory(64 * args.phases, "phases")  # some columns of 8 bytes, and copies of them
     sign, ticks = drawn(process, args.phases, args.seed)
     title = words_of(args) if composed(args) else label_of(args)
-    plot.save(figure(sign, ticks, title, args.hold), file)
+    plot.save(figure(sign, ticks, verbatim(title), args.hold), file)
     seen = statistics(sign, ticks)
     say(
         f"{title}: b = {seen.b:.4g}, mean length {seen.mean_length:.6g} ticks (cv "

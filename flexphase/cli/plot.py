@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..catalogue.arguments import not_empty
+from ..drawing import verbatim
 from .common import say, show
 from .records import figure_file, load, named, picture_of, unused
 
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
             raise ValueError("--fields draws one run; give one.")
         ax = plot.receptive_fields(kept[0].record, shape=picture_of(kept[0].record))
     else:
-        records = {name: k.record for name, k in zip(names, kept, strict=True)}
+        records = {verbatim(n): k.record for n, k in zip(names, kept, strict=True)}
         ax = plot.curves(
             records, args.metric, args.x, band=args.band, log=args.log, averaged=args.averaged
         )

@@ -4,19 +4,24 @@ A short run spends most of its time on imports and on compiling, not on training
 """
 
 import atexit
+import codecs
 import contextlib
 import gc
 import hashlib
 import io
+import logging
 import os
 import platform
+import shutil
 import sys
+import tempfile
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..files import understood
 from ..machine import cache_folder
+from ..stopping import STOPPING
 
 MOST = 4000  # compiled programs that are kept
 PREPARED: list[int] = []  # the processes that `prepare` has set up, this one or none
@@ -25,9 +30,11 @@ PREPARED: list[int] = []  # the processes that `prepare` has set up, this one or
 def prepare(words: Sequence[str]) -> None:
     """Set up the process for these words of the command line."""
     PREPARED.append(os.getpid())
-    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files need not be UTF-8
-        sys.stdout.reconfigure(errors="surrogateescape")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error("flexphase", as_far_as_possible)
+        sys.stdout.reconfigure(errors="flexphase")
     keep_compiled()
+    forgive_warnings()
     # An entry is broken where a process was killed while it wrote: JAX compiles it again.
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache entry")
     gc.set_threshold(200_000, 20, 100)  # imports and traces make many objects, and little garbage
@@ -38,14 +45,35 @@ def prepare(words: Sequence[str]) -> None:
         sys.modules.setdefault("dask", None)  # type: ignore[arg-type]
 
 
+def as_far_as_possible(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Names of files need not be UTF-8, and standard output need not be either."""
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.backslashreplace_errors(error)
+
+
+def forgive_warnings() -> None:
+    """Under PYTHONWARNINGS=error what a library advises its authors would end the command."""
+    os.environ.pop("PYTHONWARNINGS", None)  # of the processes that are started
+    sys.warnoptions[:] = [option for option in sys.warnoptions if not option.startswith("error")]
+    kept = [each for each in warnings.filters if each[0] != "error"]
+    warnings.filters[:] = kept  # type: ignore[index]
+
+
 def draw_plainly() -> None:
-    """Import matplotlib without the docstrings that it writes for every class of its artists, in a
-    process of our own; they take a third of a second.
+    """Import matplotlib in a process of our own: with its own settings, so that no matplotlibrc in
+    the folder spoils a figure, and without the docstrings that it writes for every class of its
+    artists, which take a third of a second.
     """
     if os.getpid() not in PREPARED or "matplotlib.figure" in sys.modules:
         return
+    check_drawing()
+    import matplotlib
     from matplotlib.artist import Artist
 
+    own = {name: v for name, v in matplotlib.rcParamsDefault.items() if name != "backend"}
+    matplotlib.rcParams.update(own)  # type: ignore[arg-type]
     if hasattr(Artist, "_update_set_signature_and_docstring"):
         Artist._update_set_signature_and_docstring = classmethod(lambda cls: None)  # type: ignore
 
@@ -53,7 +81,47 @@ def draw_plainly() -> None:
 def check_drawing() -> None:
     """Refuse settings with which matplotlib does not start, such as an unknown MPLBACKEND."""
     with understood("matplotlib does not start", "; correct or unset MPLBACKEND, or matplotlibrc"):
+        if os.getpid() in PREPARED:
+            keep_fonts()
         import matplotlib  # noqa: F401 - it reads its settings
+
+
+def keep_fonts() -> None:
+    """Give matplotlib a folder where the user's own cannot be written to: it would complain, and
+    leave a temporary one behind.
+    """
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    if all(map(can_be_written, matplotlib_folders())):
+        return
+    with contextlib.suppress(OSError, ValueError):
+        folder = cache_folder("matplotlib")
+        if not can_be_written(folder):
+            folder = Path(tempfile.mkdtemp(prefix="flexphase-"))
+            STOPPING.begun.append(lambda: shutil.rmtree(folder, ignore_errors=True))
+        os.environ["MPLCONFIGDIR"] = str(folder)
+
+
+def matplotlib_folders() -> list[Path]:
+    """Where matplotlib keeps its settings and its fonts."""
+    if named := os.environ.get("MPLCONFIGDIR"):
+        return [Path(named)]
+    if sys.platform == "win32":
+        return []  # it finds one that it can write to
+    if not sys.platform.startswith(("linux", "freebsd")):
+        return [Path("~/.matplotlib")]
+    below = {"XDG_CONFIG_HOME": "~/.config", "XDG_CACHE_HOME": "~/.cache"}
+    given = [os.environ.get(name) or default for name, default in below.items()]
+    return [Path(folder) / "matplotlib" for folder in given]
+
+
+def can_be_written(folder: Path) -> bool:
+    """Is there such a folder, or can it be made, and can files be made in it?"""
+    try:
+        folder = folder.expanduser()
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # or there is no home
+        return False
+    return os.access(folder, os.W_OK)
 
 
 def keep_compiled() -> None:

@@ -2,12 +2,14 @@
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import files
 from ..catalogue.arguments import legible
 from .options import options_of
+from .program import draw_plainly
 
 
 class Kept(NamedTuple):
@@ -112,11 +114,14 @@ def picture_of(record: Any) -> tuple[int, int] | None:
 
 
 def figure_file(path: str | Path, force: bool, named: bool = True) -> Path:
-    """A figure to write: its format is checked before anything is computed."""
+    """A figure to write: its format, and that one can be drawn, is checked before anything is
+    computed.
+    """
     from ..drawing import figure_format
 
     file = unused(path, force, named)
     figure_format(file)
+    draw_plainly()
     return file
 
 
@@ -131,10 +136,10 @@ def unused(path: str | Path, force: bool, named: bool = True, option: str = "--o
             f"there is no folder {path.parent} to write {path.name} to; make it first, or choose "
             "another."
         )
-    if force or not path.exists():
+    if force or not os.path.lexists(path):
         return path
     if named:
         raise ValueError(f"{path} exists; choose another name, or replace it with --force.")
     return next(
-        p for i in range(2, 10_000) if not (p := path.with_stem(f"{path.stem}-{i}")).exists()
+        p for i in range(2, 10_000) if not os.path.lexists(p := path.with_stem(f"{path.stem}-{i}"))
     )

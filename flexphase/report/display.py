@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ..progress import say
+from ..progress import console, say
 from ..sweep.cells import Chunk
 from .machine import clock
 
@@ -99,7 +99,6 @@ class Display:
 
 
 def _bar() -> Any:
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     return Progress(
@@ -108,5 +107,5 @@ def _bar() -> Any:
         TextColumn("{task.percentage:>3.0f} %"),
         TextColumn("{task.fields[rate]}"),
         TextColumn("{task.fields[left]} left"),
-        console=Console(stderr=True),
+        console=console(),
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ..files import replacing
+from ..files import netcdf_bytes
 from ..sweep import RunFolder
 from .findings import Findings
 from .panels import figure_of, table
@@ -63,13 +63,9 @@ def recorded(name: str, findings: Findings, data: dict[str, xr.Dataset], folder:
     datasets = {key: d.drop_vars(filter(is_parameter, d)) for key, d in data.items()}
     datasets = datasets or {name: xr.Dataset.from_dataframe(_indexed(table(findings.panels)))}
     claims = {"claims": json.dumps([c._asdict() for c in findings.claims])}
-    with replacing(folder.path / f"{name}.nc") as part:
-        for i, (key, dataset) in enumerate(datasets.items()):
-            encoding = {str(v): {"zlib": True} for v in dataset if dataset[v].dtype.kind in "fi"}
-            where: Any = {"group": key, "mode": "a"} if i else {"mode": "w"}
-            how: Any = {"engine": "h5netcdf", "encoding": encoding, **where}
-            dataset.assign_attrs(claims).to_netcdf(part, **how)
-    return folder.path / f"{name}.nc"
+    groups = {key: dataset.assign_attrs(claims) for key, dataset in datasets.items()}
+    first = groups.pop(next(iter(groups)))
+    return folder.write(f"{name}.nc", netcdf_bytes(first, groups, packed=True))
 
 
 def is_parameter(variable: Hashable) -> bool:

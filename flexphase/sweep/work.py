@@ -34,7 +34,7 @@ def note(path: Path) -> Callable[[int, int, dict[str, float]], None]:
         nonlocal last
         if time.monotonic() - last > EVERY:
             last = time.monotonic()
-            with replacing(path) as part:
+            with replacing(path, lasting=False) as part:
                 part.write_text(str(done))
 
     return progress
