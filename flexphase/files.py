@@ -63,15 +63,15 @@ def reason(error: Exception) -> str:
 
 
 def content(path: str | Path, most: int | None = None) -> bytes:
-    """The bytes of a regular file of at most `most`; nothing else is opened for longer than a look.
+    """The bytes of a regular file of at most `most`; nothing else is opened.
 
     A FIFO would wait for a writer for ever, a device might never end.
     """
+    regular(os.stat(path))
     descriptor = os.open(path, READ)
     try:
         about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise ValueError("it is not a regular file")
+        regular(about)  # it may be another one by now
         bounded(about.st_size, most)
         with open(descriptor, "rb", closefd=False) as file:
             raw = file.read(about.st_size + 1)
@@ -80,6 +80,11 @@ def content(path: str | Path, most: int | None = None) -> bytes:
     if len(raw) != about.st_size:
         raise ValueError("it changes while it is read")
     return raw
+
+
+def regular(about: os.stat_result) -> None:
+    if not stat.S_ISREG(about.st_mode):
+        raise ValueError("it is not a regular file")
 
 
 def bounded(size: int, most: int | None = None) -> None:

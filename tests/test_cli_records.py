@@ -102,6 +102,8 @@ def test_records_made_in_python_are_sampled_planned_and_plotted(tmp_path, capsys
     assert 0 < advice["b"] < 1 and advice["tau"] >= 1
     assert main(f"sample {path} --lane 2 --out {tmp_path}/t.png".split()) == 2
     assert "2 trained networks, numbered from 0" in capsys.readouterr().err
+    assert main(f"plan {path} --lane 2".split()) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_batches_from_the_command_line(tmp_path, capsys):

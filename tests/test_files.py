@@ -384,6 +384,13 @@ def test_a_fifo_is_refused_not_waited_for(tmp_path, capfd):
         Recorded(tmp_path / "phases.csv")
 
 
+def test_a_device_is_not_even_opened(monkeypatch):
+    """To open one may do something: a tape is wound back."""
+    monkeypatch.setattr(os, "open", lambda *_: pytest.fail("it was opened"))
+    with pytest.raises(ValueError, match="regular file"):
+        files.content("/dev/null")
+
+
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/stdin", "/"])
 def test_devices_and_folders_are_no_records(path):
     with pytest.raises(ValueError, match="not a record of flexphase"):

@@ -148,16 +148,17 @@ def for_record(kept: Kept, options: argparse.Namespace) -> Any:
     if not options.checkpoint and "options" in kept.record.attrs:
         refuse_for_checkpoints(options)
         return for_task(kept.task, kept.options, options)
-    if not options.checkpoint:
-        say("The record was made in Python: this advice holds at its parameters only.")
     from ..theory.plan import plan
 
     lane = options.lane or 0
     run = kept.run(lane)
+    params = kept.record.parameters(options.averaged, lane=lane)
     fits_in_memory(run, options.lanes, 1, FEWER)
+    if not options.checkpoint:
+        say("The record was made in Python: this advice holds at its parameters only.")
     return plan(
         run,
-        kept.record.parameters(options.averaged, lane=lane),
+        params,
         loss=LOSS if options.loss is None else options.loss,
         bias=options.bias,
         lanes=options.lanes,
