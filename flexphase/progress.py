@@ -4,6 +4,7 @@ import contextlib
 import html
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, Protocol, TextIO, cast
@@ -15,9 +16,16 @@ OFTEN = 0.2  # seconds between two pictures of the bar in a notebook
 def say(text: str) -> None:
     """Print a message on standard error, because standard output is for results. Where that cannot
     be written to, the message is dropped and the command goes on.
+
+    A control character, which a name in a file may hold, is shown and not sent to the terminal.
     """
+    shown = "".join(repr(c)[1:-1] if is_control(c) and c not in "\n\t" else c for c in text)
     with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+        print(shown, file=sys.stderr, flush=True)
+
+
+def is_control(character: str) -> bool:
+    return unicodedata.category(character) == "Cc"
 
 
 class Patient:

@@ -2,7 +2,6 @@
 Forward-Forward and of pairs of images.
 """
 
-import sys
 from typing import Any
 
 import jax
@@ -22,7 +21,9 @@ from flexphase.data import (
     digits,
     overlay,
 )
+from flexphase.data.digits import rows
 from flexphase.data.transforms import every
+from flexphase.progress import say
 
 
 def test_digits_are_scikit_learns():
@@ -35,9 +36,21 @@ def test_digits_are_scikit_learns():
 
 
 def test_digits_without_scikit_learn_name_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    monkeypatch.setattr(sys.modules[rows.__module__], "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"flexphase\[digits\]"):
         digits()
+
+
+def test_digits_whose_file_lies_elsewhere_come_from_scikit_learn(tmp_path):
+    images, labels = digits()
+    table = rows(tmp_path)
+    np.testing.assert_array_equal(table, np.column_stack([16 * images, labels]))
+
+
+def test_control_characters_do_not_reach_the_terminal(capsys):
+    """A name in a forged record could move the cursor, or change the terminal's title."""
+    say("a\x1b]0;b\x07\tc")
+    assert capsys.readouterr().err == "a\\x1b]0;b\\x07\tc\n"
 
 
 def test_binarise_by_hand():

@@ -332,6 +332,7 @@ def test_formats_that_are_offered_work(kind, trained, tmp_path):
         ("XLA_FLAGS", "--xla_no_such_flag=1"),
         ("XLA_FLAGS", "--no_xla_cpu_max_isa=AVX"),
         ("JAX_PLATFORMS", "abacus"),
+        ("JAX_PLATFORM_NAME", "abacus"),
         ("MPLBACKEND", "abacus"),
     ],
 )

@@ -37,7 +37,7 @@ flexphase {version}: contrastive learning with flexible phases. Try
 
 flexphase COMMAND --help shows all options; in Python: import flexphase."""
 #: Errors that a user can act on.
-ADVICE = (ValueError, OSError, MemoryError, OverflowError, ImportError)
+ADVICE = (ValueError, OSError, MemoryError, OverflowError, FloatingPointError, ImportError)
 ADDRESSES = 2**31  # bytes that JAX reserves, most of which it never uses
 
 
@@ -127,7 +127,7 @@ def jax_starts() -> None:
     """Refuse settings of the environment with which JAX would end the process.
 
     It aborts where it may not reserve enough memory. Flags are tried in a process of its own, and
-    only where XLA_FLAGS or JAX_PLATFORMS ask for something unusual: it takes a second.
+    only where the environment asks for something unusual: it takes a second.
     """
     if address_space() < ADDRESSES:
         raise ValueError(
@@ -135,11 +135,12 @@ def jax_starts() -> None:
             f"{address_space() / 2**30:.2g}; raise the limit (ulimit -v)."
         )
     flags = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if flag != EXACT]
-    unusual = {"XLA_FLAGS": " ".join(flags), "JAX_PLATFORMS": os.environ.get("JAX_PLATFORMS", "")}
+    unusual = {"XLA_FLAGS": " ".join(flags)}
+    unusual |= {name: os.environ.get(name, "") for name in ("JAX_PLATFORMS", "JAX_PLATFORM_NAME")}
     unusual = {name: value for name, value in unusual.items() if value not in ("", "cpu")}
     if not unusual or "jax" in sys.modules:
         return
-    words = [sys.executable, "-P", "-c", "import jax; jax.devices()"]
+    words = [sys.executable, "-P", "-c", "import jax; jax.jit(lambda x: x + 1)(1.0)"]
     tried = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
     if tried.returncode:
         said = (tried.stderr.strip().splitlines() or ["it says nothing"])[-1]
