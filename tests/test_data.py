@@ -2,6 +2,7 @@
 Forward-Forward and of pairs of images.
 """
 
+import sys
 from typing import Any
 
 import jax
