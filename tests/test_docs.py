@@ -12,6 +12,7 @@ from pages import ROOT, blocks, run
 
 from flexphase import api, estimators, phases
 from flexphase.catalogue import METHODS
+from flexphase.experiments import STUDIES
 
 PAGES = sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
 QUICK = {"extending.md", "theory.md"} | {
@@ -96,8 +97,11 @@ def test_every_method_of_the_command_line_has_a_page(name):
 
 
 def test_every_rule_has_a_page():
-    """A name of `estimators`, on top of a page and linked from the table."""
-    names = [name for name, part in vars(api).items() if defined_in(part) == estimators.__name__]
+    """A name of `estimators`, on top of a page and linked from the table; classes with one object
+    (`TwoTerm`, `two_term`) go by its name.
+    """
+    own = {name: p for name, p in vars(api).items() if defined_in(p) == estimators.__name__}
+    names = [name for name, part in own.items() if part not in map(type, own.values())]
     pages = {page: page.read_text() for page in (ROOT / "docs" / "rules").glob("*.md")}
     table = (ROOT / "docs" / "rules.md").read_text()
     titled = {name: [p for p, text in pages.items() if f"`{name}" in text[:200]] for name in names}
@@ -108,6 +112,15 @@ def test_every_rule_has_a_page():
 def defined_in(part):
     """The module of a function or a class, or of the class of an object."""
     return getattr(part, "__module__", type(part).__module__)
+
+
+def test_the_studies_count_their_claims():
+    """The number of all claims, from which those expected by chance follow."""
+    table = (ROOT / "docs" / "studies.md").read_text()
+    rows = re.findall(r"\| (\d+) / (\d+) / (\d+) \| \d+ \|", table)
+    total = sum(int(n) for row in rows for n in row)
+    said = (ROOT / "docs" / "reproduce.md").read_text()
+    assert len(rows) == len(STUDIES) and f"have {total} claims" in said
 
 
 def test_every_public_phase_process_has_a_page():
