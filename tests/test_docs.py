@@ -100,8 +100,8 @@ def test_every_rule_has_a_page():
     """A name of `estimators`, on top of a page and linked from the table; classes with one object
     (`TwoTerm`, `two_term`) go by its name.
     """
-    own = {name: p for name, p in vars(api).items() if defined_in(p) == estimators.__name__}
-    names = [name for name, part in own.items() if part not in map(type, own.values())]
+    own = sorted(n for n, part in vars(api).items() if defined_in(part) == estimators.__name__)
+    names = {name.replace("_", "").lower(): name for name in own}.values()  # a to z after A to Z
     pages = {page: page.read_text() for page in (ROOT / "docs" / "rules").glob("*.md")}
     table = (ROOT / "docs" / "rules.md").read_text()
     titled = {name: [p for p, text in pages.items() if f"`{name}" in text[:200]] for name in names}
