@@ -2,6 +2,7 @@
 
 import math
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 import xarray as xr
@@ -12,6 +13,7 @@ CLOCKS = {"ticks": "network time steps", "phases": "phases", "updates": "paramet
 #: What a record says of itself, and what it may say.
 NOTES = ("config", "versions", "metrics", "engine", "interrupted", "seconds", "metric_seconds")
 COUNTS = ("interrupted", "stopped", "classes")
+UNFIT = {"Cc", "Cs"}  # categories of characters: control, and halves of a pair
 #: Names that begin like this are the record's own.
 RESERVED = ("params", "final.", "averaged", "observed.", "swept.", "data.")
 
@@ -21,12 +23,12 @@ def check_names(names: list[Any]) -> None:
     before training, not lost after it.
     """
     for name in names:
-        word = name if isinstance(name, str) and name.isprintable() else ""
+        word = name if isinstance(name, str) and not UNFIT & {*map(category, name)} else ""
         taken = word in (*CLOCKS, "record", "diverged_at", "", ".", "..")
         if taken or word.startswith(RESERVED) or names.count(name) > 1 or "/" in word:
             raise ValueError(
-                f"{name!r} cannot name an axis or a metric of a record: a name is a printable "
-                "text that stands for one thing, has no slash, begins with none of "
+                f"{name!r} cannot name an axis or a metric of a record: a name is a text "
+                "without control characters that stands for one thing, has no slash, begins with none of "
                 f"{', '.join(RESERVED)}, and is none of "
                 f"{', '.join(CLOCKS)}, record, diverged_at."
             )
