@@ -27,8 +27,8 @@ def check_names(names: list[Any]) -> None:
         taken = word in (*CLOCKS, "record", "diverged_at", "", ".", "..")
         if taken or word.startswith(RESERVED) or names.count(name) > 1 or "/" in word:
             raise ValueError(
-                f"{name!r} cannot name an axis or a metric of a record: a name is a text "
-                "without control characters that stands for one thing, has no slash, begins with none of "
+                f"{name!r} cannot name an axis or a metric of a record: a name is a text without "
+                "control characters that stands for one thing, has no slash, begins with none of "
                 f"{', '.join(RESERVED)}, and is none of "
                 f"{', '.join(CLOCKS)}, record, diverged_at."
             )
