@@ -94,6 +94,13 @@ def count(text: str) -> int:
     return value
 
 
+def units(text: str) -> int:
+    """How many units a layer has; the weights between two such layers can still be counted."""
+    if (value := count(text)) > 2**30:
+        raise argparse.ArgumentTypeError(f"{text!r} is more units than any memory holds")
+    return value
+
+
 def legible(name: object) -> str:
     """The name of a file as text; bytes of it that are no UTF-8 become a question mark."""
     return os.fsencode(str(name)).decode("utf-8", "replace")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import devices, phases
-from .arguments import count, number
+from .arguments import number, units
 from .datasets import DATASETS
 from .entries import Input
 from .rules import RULES
@@ -24,14 +24,14 @@ SHOWN = 500
 
 def hidden_units(group: Any, default: int | None, words: str = "number of hidden units") -> None:
     """`--hidden N`: one hidden layer. With a default of None the words say what it is."""
-    group.add_argument("--hidden", type=count, default=default, help=words)
+    group.add_argument("--hidden", type=units, default=default, help=words)
 
 
 def hidden_layers(group: Any, default: list[int]) -> None:
     """`--hidden N N ...`: the units of each hidden layer."""
     group.add_argument(
         "--hidden",
-        type=count,
+        type=units,
         nargs="+",
         default=default,
         metavar="N",

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .arguments import count, positive
+from .arguments import positive, units
 from .common import make_run, one_hot, wrong_answers
 from .entries import Input, MethodEntry, Task
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def options(group: Any) -> None:
     group.add_argument(
         "--hidden",
-        type=count,
+        type=units,
         nargs="+",
         default=[],
         metavar="N",
