@@ -225,11 +225,12 @@ def test_slow_weights_are_read_at_the_rate_that_suits_them():
 def test_equilibrium_from_end_to_end(monkeypatch, tmp_path):
     raw_mnist()
     toy = {"hidden": 8, "pairs": 30, "seeds": 2, "shown": 100, "moments": 4}
+    toy |= {"window": 2}
     monkeypatch.setitem(figure("equilibrium").SIZES, "quick", toy)
     assert main(["study", "equilibrium", "--out", str(tmp_path / "run"), "--workers", "1"]) == 0
     dataset = kept(tmp_path / "run" / "equilibrium.nc")
     assert dataset["averaged.final.error"].shape == (33, 2)
-    assert len(json.loads(dataset.attrs["claims"])) == 11
+    assert len(json.loads(dataset.attrs["claims"])) == 12
 
 
 @pytest.mark.slow
