@@ -23,7 +23,7 @@ from flexphase.cli.train import task_of, ticks_of
 from flexphase.estimators import Baseline
 from flexphase.phases import Fixed, Markov, Pauses, Phases
 from flexphase.theory import ahead
-from flexphase.theory.ahead import plan_run
+from flexphase.theory.ahead import machine, plan_run
 from flexphase.theory.ladder import RUNGS, Ladder, at_rate, climb, extrapolate, penalised
 from flexphase.theory.mixing import Mixing
 from flexphase.theory.plan import Memory, Plan, length_of, of_length, of_share
@@ -152,17 +152,32 @@ def test_a_process_that_diverges_loses(monkeypatch):
         penalised({0: np.array([np.nan, np.inf])})
 
 
-def test_a_learner_of_ones_own_is_planned():
+def own_learner():
     """Its parameters are read without a record's description of it, which may not name `energy`."""
 
     def energy(theta, z, x):
         return -z @ theta @ z
 
-    method = EnergyModel(
-        energy, lambda key: (jnp.zeros((4, 4)), jnp.zeros(4)), Gibbs(), jnp.ones(4, bool)
-    )
-    run = Run(method, *aol(0.5, 5), Rows(DATA), Optimiser(0.05))
-    advice = plan_run(run, lambda theta: jnp.sum(theta**2), 200, seeds=2, lanes=8)
+    def start(key):
+        return jnp.zeros((4, 4)), jnp.zeros(4)
+
+    method = EnergyModel(energy, start, Gibbs(), jnp.ones(4, bool))
+    return Run(method, *aol(0.5, 5), Rows(DATA), Optimiser(0.05))
+
+
+@pytest.mark.parametrize("average", [None, 0.5])
+def test_the_machine_of_a_learner_of_ones_own(average):
+    """That of `train` itself, last or slow weights."""
+    theta = machine(own_learner(), 20, average, 3)
+    record = train(own_learner(), ticks=20, seed=3, records=1, average=average)
+    kept = record.params if average is None else record.averaged_params
+    np.testing.assert_array_equal(theta, kept["theta"][0])
+    assert np.abs(theta).max() > 0
+
+
+@pytest.mark.slow
+def test_a_learner_of_ones_own_is_planned():
+    advice = plan_run(own_learner(), lambda theta: jnp.sum(theta**2), 200, seeds=2, lanes=8)
     assert advice.eta > 0 and advice.moments is not None
 
 
