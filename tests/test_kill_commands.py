@@ -356,7 +356,10 @@ def read_only(disk: Path):
     use by the lock of the run, and the system refuses to remount it.
     """
     subprocess.run(["mount", "--bind", str(disk), str(disk)], check=True)
-    subprocess.run(["mount", "-o", "remount,bind,ro", str(disk)], check=True)
+    words = ["mount", "-o", "remount,bind,ro", str(disk)]
+    # busy while a file is written that was opened since the line above
+    while subprocess.run(words, capture_output=True).returncode:
+        time.sleep(0.01)
     try:
         yield
     finally:
