@@ -40,9 +40,9 @@ def figure_format(path: str | Path) -> str:
     return kind
 
 
-def save(ax: Any, path: str | Path) -> Path:
+def save(ax: Any, path: str | Path, over: bool = True) -> Path:
     """Write the figure that the axes belong to, whole or not at all; the ending chooses the format,
-    the same data give the same bytes.
+    the same data give the same bytes. Without `over`, a file that exists is kept: a ValueError.
     """
     import matplotlib
 
@@ -51,7 +51,7 @@ def save(ax: Any, path: str | Path) -> Path:
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with (
         matplotlib.rc_context({"svg.hashsalt": "flexphase"}),
-        replacing(path) as part,
+        replacing(path, over=over) as part,
         open(part, "wb") as file,
     ):
         ax.figure.savefig(file, format=kind, dpi=150, metadata=metadata)

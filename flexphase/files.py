@@ -282,10 +282,14 @@ def unsealed(raw: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def replacing(path: Path, lasting: bool = True) -> Iterator[Path]:
-    """A sibling to write to, which takes the place of `path` at once when the block ends well.
+def replacing(path: Path, lasting: bool = True, over: bool = True) -> Iterator[Path]:
+    """A sibling to write to, which takes the name `path` at once when the block ends well.
 
-    lasting: wait until the disk has it, whoever wrote it; a note that may be lost need not.
+    Args:
+        path: where the file is to be.
+        lasting: wait until the disk has it, whoever wrote it; a note that may be lost need not.
+        over: may it take the place of another file? If not, one that somebody made meanwhile is
+            kept, and a ValueError says so.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     remove = functools.partial(part.unlink, missing_ok=True)
@@ -294,9 +298,24 @@ def replacing(path: Path, lasting: bool = True) -> Iterator[Path]:
             yield part
             if lasting:
                 on_disk(part)
-            os.replace(part, path)
+            if over:
+                os.replace(part, path)
+            else:
+                name_new(part, path)
+            if lasting:
+                name_on_disk(path)
         finally:
             remove()
+
+
+def name_new(part: Path, path: Path) -> None:
+    """Give a file a name that no other one has, or raise ValueError."""
+    try:
+        os.link(part, path)
+    except OSError:
+        if os.path.lexists(path):
+            raise ValueError(f"{path} was made meanwhile; choose another name.") from None
+        os.rename(part, path)  # this file system has no links
 
 
 def on_disk(path: Path) -> None:
@@ -308,8 +327,20 @@ def on_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def write(path: Path, data: str | bytes) -> Path:
-    """Write a file, whole or not at all, and wait until the disk has it; returns its path."""
-    with replacing(path) as part:
+def name_on_disk(path: Path) -> None:
+    """Wait until the disk has the name of a file, where the system can wait for a folder."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write(path: Path, data: str | bytes, over: bool = True) -> Path:
+    """Write a file, whole or not at all, and wait until the disk has it; returns its path. Without
+    `over`, another file of that name is kept (`replacing`).
+    """
+    with replacing(path, over=over) as part:
         part.write_bytes(data.encode() if isinstance(data, str) else data)
     return path

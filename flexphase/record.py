@@ -18,13 +18,15 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from . import __version__, files, record_view
+from . import EXACT, __version__, files, record_view
 from .contract import check, complete, complete_part
 from .core import Method, Run
 from .describe import described
 from .inspecting import VERSIONED
 from .rebuild import Builder
 from .record_schema import CLOCKS, check_record, has_average
+
+HARMLESS = ("--xla_force_host_platform_device_count=", "--xla_dump_")  # flags
 
 
 @dataclass(frozen=True)
@@ -265,10 +267,10 @@ def version(package: str) -> str:
 
 def deciding_versions() -> dict[str, str]:
     """The versions that decide the bits of a result, and what the names in a description mean; and
-    the settings of JAX that decide them, where they are not its own.
+    the settings of JAX and XLA that decide them, where they are not their own.
     """
     numbers = {name: __version__ if name == "flexphase" else version(name) for name in VERSIONED}
-    return numbers | settings_of_jax()
+    return numbers | settings_of_jax() | settings_of_xla()
 
 
 def settings_of_jax() -> dict[str, str]:
@@ -282,6 +284,13 @@ def settings_of_jax() -> dict[str, str]:
     return {name: str(value) for name, value in here.items() if value != usual[name]}
 
 
+def settings_of_xla() -> dict[str, str]:
+    """The flags in XLA_FLAGS that may decide bits: all but ours and those of HARMLESS."""
+    flags = {*os.environ.get("XLA_FLAGS", "").split()} - {EXACT}
+    deciding = sorted(flag for flag in flags if not flag.startswith(HARMLESS))
+    return {"XLA_FLAGS": " ".join(deciding)} if deciding else {}
+
+
 def named_in(then: dict[str, str], now: dict[str, str]) -> dict[str, str]:
     """What of now is to be compared with then: older files name fewer versions."""
     return {name: own for name, own in now.items() if name in then or name not in VERSIONED}
@@ -290,7 +299,7 @@ def named_in(then: dict[str, str], now: dict[str, str]) -> dict[str, str]:
 def changed(then: dict[str, str], now: dict[str, str]) -> list[str]:
     """All that decides bits and is not what it was, in words."""
     now = named_in(then, now)
-    names = [name for name in {**then, **now} if name in now or name.startswith("jax_")]
+    names = [name for name in {**then, **now} if name in now or name.startswith(("jax_", "XLA_"))]
     return [
         f"{name} {then.get(name, 'its default')} (here {now.get(name, 'its default')})"
         for name in names

@@ -12,7 +12,7 @@ from .averages import Average, average_of
 from .checks import budget, check_end
 from .contract import check, check_observers, runs_of
 from .core import Observer, Run
-from .engines import choose
+from .engines import choose, say_if_missing
 from .lanes import Grid, Lanes, lanes
 from .log import Log
 from .metrics import check_metrics
@@ -95,6 +95,8 @@ def train(
             checkpoint=checkpoint,
             given=given,
         )
+        if engine == "auto":
+            say_if_missing()
         bar.stage(f"compiling the loop of the {chosen.name} engine")
 
         def report(ticks: int) -> None:

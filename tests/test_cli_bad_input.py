@@ -12,6 +12,8 @@ import pytest
 import xarray as xr
 
 from flexphase.cli import main
+from flexphase.cli.common import run_folder
+from flexphase.machine import limits_of_groups
 
 SMALL = [
     "train",
@@ -298,6 +300,46 @@ def test_more_than_the_memory_of_the_machine(tmp_path, capsys, monkeypatch):
     refused(capsys, "plan", "run", "--checkpoint", "--lanes", "1e7", says="fewer units, lanes")
     refused(capsys, *SMALL, "--hidden", "1e7", "--out", "new", says="fewer seeds, units or records")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_two_commands_in_one_second_get_two_folders(tmp_path, monkeypatch):
+    monkeypatch.setattr("flexphase.cli.common.time.strftime", lambda _: "20260101-000000")
+    names = [run_folder("train", tmp_path / "runs").name for _ in range(3)]
+    stamp = "train-20260101-000000"
+    assert names == [stamp, f"{stamp}-2", f"{stamp}-3"]
+    (tmp_path / "file").write_text("kept")
+    assert run_folder("train", tmp_path / "file") == tmp_path / "file" / stamp  # its writer refuses
+
+
+@pytest.mark.parametrize(
+    ("lines", "limits", "allowed"),
+    [
+        ("0::/job/step\n", {"memory.max": 9e9, "job/memory.max": 5e9}, 5e9),
+        ("0::/job/step\n", {"job/step/memory.max": 3e9, "job/memory.max": 5e9}, 3e9),
+        ("0::/\n", {"memory.max": 2e9}, 2e9),
+        ("3:cpu:/\n4:memory:/docker/1f\n", {"memory/memory.limit_in_bytes": 4e9}, 4e9),
+        ("4:memory:/a\n0::/\n", {"memory/a/memory.limit_in_bytes": 1e9, "memory.max": 2e9}, 1e9),
+        ("0::/../../other\n", {}, None),
+        ("nonsense\n", {"memory.max": 1e9}, None),
+    ],
+    ids=["above", "own", "a container", "version 1", "both", "elsewhere", "unknown"],
+)
+def test_memory_of_a_container(lines, limits, allowed, tmp_path):
+    """The layouts of the kernel's documents: cgroups(7), admin-guide/cgroup-v2."""
+    (tmp_path / "mine").write_text(lines)
+    for name, limit in limits.items():
+        (tmp_path / "groups" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "groups" / name).write_text(f"{int(limit)}\n")
+    (tmp_path / "groups").mkdir(exist_ok=True)
+    found = [*limits_of_groups(str(tmp_path / "mine"), tmp_path / "groups")]
+    assert min(found, default=None) == allowed
+    assert [*limits_of_groups(str(tmp_path / "none"))] == []
+
+
+def test_a_group_without_a_limit(tmp_path):
+    (tmp_path / "mine").write_text("0::/\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert [*limits_of_groups(str(tmp_path / "mine"), tmp_path)] == []
 
 
 def test_out_that_cannot_be_written(tmp_path, capsys, monkeypatch):

@@ -1,9 +1,11 @@
 """Files that others made: damaged, forged or no files at all. One sentence, and nothing else."""
 
+import errno
 import gzip
 import json
 import os
 import signal
+import stat
 import struct
 import zipfile
 
@@ -403,14 +405,65 @@ def test_devices_and_folders_are_no_records(path):
 def test_the_disk_has_a_file_before_it_takes_its_place(tmp_path, monkeypatch):
     """Also where another library wrote it, which does not wait."""
     had = []
-    monkeypatch.setattr(os, "fsync", lambda descriptor: had.append(os.fstat(descriptor).st_size))
+
+    def fsync(descriptor):
+        about = os.fstat(descriptor)
+        if stat.S_ISREG(about.st_mode):
+            had.append((about.st_size, (tmp_path / "x.csv").exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
     with files.replacing(tmp_path / "x.csv") as part:
         part.write_text("1,2\n")
         assert not had
-    assert had == [4] and (tmp_path / "x.csv").read_text() == "1,2\n"
+    assert had == [(4, False)] and (tmp_path / "x.csv").read_text() == "1,2\n"
     with files.replacing(tmp_path / "note", lasting=False) as part:
         part.write_text("3")
-    assert had == [4]
+    assert len(had) == 1
+
+
+def test_the_disk_has_the_name_of_a_file_too(tmp_path, monkeypatch):
+    """The folder is waited for after the file has its name."""
+    seen = []
+
+    def fsync(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            seen.append([path.name for path in tmp_path.iterdir()])
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    files.write(tmp_path / "x.csv", "1,2\n")
+    assert "x.csv" in seen[0] and len(seen) == 1
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_a_file_that_was_made_meanwhile_is_kept(links, tmp_path, monkeypatch):
+    """As by two commands that look the name up at the same time."""
+
+    def link(*_):
+        raise OSError(errno.EPERM, "this file system has no links")
+
+    if not links:
+        monkeypatch.setattr(os, "link", link)
+    path = tmp_path / "x.csv"
+    files.write(path, "ours", over=False)
+    assert path.read_text() == "ours"
+    path.unlink()
+    with pytest.raises(ValueError, match="made meanwhile"), files.replacing(path, over=False) as it:
+        it.write_text("ours")
+        path.write_text("theirs")
+    assert path.read_text() == "theirs"
+    assert [each.name for each in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_a_figure_that_was_made_meanwhile_is_kept(tmp_path, capsys, monkeypatch):
+    """While `phases` draws."""
+    from flexphase import plot
+
+    out, save = tmp_path / "phases.png", plot.save
+    monkeypatch.setattr(plot, "save", lambda *a, **k: (out.write_text("theirs"), save(*a, **k)))
+    words = ["phases", "--phases", "100", "--out", str(out)]
+    assert main(words) == 2
+    assert "made meanwhile" in capsys.readouterr().err and out.read_text() == "theirs"
+    assert main([*words, "--force"]) == 0
 
 
 # Recorded phases and MNIST

@@ -161,6 +161,23 @@ def test_a_run_does_not_go_on_under_other_settings_of_jax(setting, tmp_path):
         pass
 
 
+def test_a_run_does_not_go_on_under_other_flags_of_xla(tmp_path, monkeypatch):
+    """All but those that decide no bits, and ours, which every command sets."""
+    options = {"ticks": 2, "records": 1, "engine": "jax"}
+    monkeypatch.setenv("XLA_FLAGS", f"{fp.EXACT} --xla_force_host_platform_device_count=2")
+    fp.train(rbm(), checkpoint=tmp_path / "usual", **options)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_b=1 --xla_dump_to=x --xla_a=2")
+    assert fp.train(rbm(), checkpoint=tmp_path / "other", **options).attrs["versions"].count("a=2")
+    with pytest.raises(ValueError, match=r"versions.XLA_FLAGS was null .*--xla_a=2 --xla_b=1"):
+        fp.train(rbm(), checkpoint=tmp_path / "usual", **options)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_a=2 --xla_b=1")
+    fp.train(rbm(), checkpoint=tmp_path / "other", **options | {"ticks": 4})
+    monkeypatch.delenv("XLA_FLAGS")
+    fp.train(rbm(), checkpoint=tmp_path / "usual", **options | {"ticks": 4})
+    with pytest.raises(ValueError, match=r"versions.XLA_FLAGS was"):
+        fp.train(rbm(), checkpoint=tmp_path / "other", **options)
+
+
 def test_double_precision_is_not_for_compiled_engines():
     """They would begin in double precision, and could not go on from their own checkpoint."""
     with jax.enable_x64(True):

@@ -65,7 +65,16 @@ def fresh_folder(path: str | Path) -> Path:
 
 
 def run_folder(name: str, parent: str | Path = "runs") -> Path:
-    """The folder of a run whose user named none: runs/NAME-TIME, never one that exists."""
+    """A new folder for a run whose user named none: runs/NAME-TIME, made here, so that two commands
+    never get the same one. One that cannot be made is left to its writer to refuse.
+    """
     stamp = Path(parent) / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    tries = (stamp.with_name(f"{stamp.name}-{i}") for i in range(2, 1000))
-    return stamp if not stamp.exists() else next(p for p in tries if not p.exists())
+    for path in (stamp, *(stamp.with_name(f"{stamp.name}-{i}") for i in range(2, 1000))):
+        try:
+            path.mkdir(parents=True)
+            return path
+        except FileExistsError:
+            continue
+        except OSError:
+            break
+    return stamp

@@ -66,14 +66,14 @@ def run(args: argparse.Namespace) -> None:
         found[name] = ledger(one.run(args.lane), args.phases, params=params)
     say(table(found, args.costs))
     if figure:
-        draw(figure, dict(zip(names, kept, strict=True)), found)
+        draw(figure, dict(zip(names, kept, strict=True)), found, args.force)
         say(f"{figure}")
     if args.json:
         rows = [{"run": k} | v.as_dict(args.costs) for k, v in found.items()]
         show({"runs": rows, "out": figure})
 
 
-def draw(path: Any, kept: dict[str, Kept], found: dict[str, Any]) -> None:
+def draw(path: Any, kept: dict[str, Kept], found: dict[str, Any], over: bool) -> None:
     """Learning curves, numbers stored per synapse, writes per synapse and phase."""
     from matplotlib.figure import Figure
 
@@ -90,4 +90,4 @@ def draw(path: Any, kept: dict[str, Kept], found: dict[str, Any]) -> None:
             axes.bar_label(axes.bar(i, value, color=colour), fmt="%.3g")
     stored.set(title="stored beside the weight", ylabel="numbers per synapse", xticks=[])
     writes.set(title="writes", ylabel="per synapse and phase", xticks=[], yscale="log")
-    plot.save(curves, path)
+    plot.save(curves, path, over)

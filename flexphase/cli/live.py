@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"{path} exists and is not overwritten; give --out another file.")
     if not path.parent.is_dir():
         raise ValueError(f"there is no folder {path.parent}; make it, or give --out another file.")
-    write(path, page())
+    write(path, page(), over=False)
     if args.json:
         show({"out": path})
     else:

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     check_memory(64 * args.phases, "phases")  # some columns of 8 bytes, and copies of them
     sign, ticks = drawn(process, args.phases, args.seed)
     title = words_of(args) if composed(args) else label_of(args)
-    plot.save(figure(sign, ticks, verbatim(title), args.hold), file)
+    plot.save(figure(sign, ticks, verbatim(title), args.hold), file, over=args.force)
     seen = statistics(sign, ticks)
     say(
         f"{title}: b = {seen.b:.4g}, mean length {seen.mean_length:.6g} ticks (cv "

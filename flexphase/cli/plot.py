@@ -79,9 +79,9 @@ def run(args: argparse.Namespace) -> None:
         for name, k in zip(names, kept, strict=True)
         for row in finals(name, k.record, args.metric, args.averaged)
     ]
-    plot.save(ax, figure)
+    plot.save(ax, figure, over=args.force)
     if table:
-        write_table(table, rows)
+        write_table(table, rows, over=args.force)
     say(f"{figure}" + (f" and {table}" if table else ""))
     if args.json:
         show({"out": figure, "table": table, "x": args.x, "runs": rows})
@@ -137,11 +137,11 @@ def finals(
     return rows
 
 
-def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+def write_table(path: Path, rows: list[dict[str, Any]], over: bool) -> None:
     """The rows as .csv, six digits each."""
     import pandas as pd
 
     from ..files import replacing
 
-    with replacing(path) as part:
+    with replacing(path, over=over) as part:
         pd.DataFrame(rows).to_csv(part, index=False, float_format="%.6g")

@@ -190,11 +190,12 @@ def run(args: argparse.Namespace) -> None:
         )
     )
     ax = plot.pictures(rows[:, : trained.shape[0] * trained.shape[1]], trained.shape, columns)
-    plot.save(ax, picture)
-    with replacing(picture.with_suffix(".npy")) as part, open(part, "wb") as file:
+    plot.save(ax, picture, over=args.force)
+    array = picture.with_suffix(".npy")
+    with replacing(array, over=args.force) as part, open(part, "wb") as file:
         whole = np.isin(rows, (0, 1)).all()
         np.save(file, rows.astype(np.uint8) if whole else rows, allow_pickle=False)
-    say(f"{args.rows} samples: {picture} and {picture.with_suffix('.npy')}")
+    say(f"{args.rows} samples: {picture} and {array}")
     if args.json:
         show(
             {

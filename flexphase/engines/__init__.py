@@ -1,5 +1,6 @@
 """Engines advance all lanes: `tick` itself in JAX, and compiled ones for some methods."""
 
+import functools
 import logging
 from typing import Protocol
 
@@ -33,13 +34,11 @@ def compiled(threads: int | None = None) -> list[Compiled]:
     return [BoltzmannEngine(threads), ForwardForwardEngine(threads), LayeredEngine(threads)]
 
 
-_told: list[str] = []
-
-
-def _tell_once(line: str) -> None:
-    if line not in _told:
-        _told.append(line)
-        logging.getLogger("flexphase").warning(line)
+@functools.cache
+def say_if_missing() -> None:
+    """Say once that there are no compiled engines, where JAX takes their place."""
+    if MISSING:
+        logging.getLogger("flexphase").warning(MISSING)
 
 
 def choose(
@@ -65,7 +64,6 @@ def choose(
     if MISSING:
         if name == "native":
             raise ValueError(MISSING)
-        _tell_once(MISSING)
         return JaxEngine()
     if config.jax_enable_x64:  # type: ignore[attr-defined]
         if name == "native":

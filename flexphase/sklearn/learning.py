@@ -13,7 +13,7 @@ from ..catalogue.arguments import did_you_mean
 from ..checks import budget
 from ..core import Run
 from ..engine import NONE
-from ..engines import choose
+from ..engines import choose, say_if_missing
 from ..lanes import lanes
 from ..progress import display
 from ..rules import Rule
@@ -63,6 +63,7 @@ def learn(
         verbose: True or 1 draws a bar.
     """
     every, engine, mean = lanes(run, 1, seed), choose("auto", run), average_of(average)
+    say_if_missing()
     if start is None:
         state = engine.start(every)
     else:
