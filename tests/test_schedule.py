@@ -2,14 +2,17 @@
 
 from itertools import islice
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from any_process import PROCESSES
 
 import flexphase as fp
-from flexphase.core import init, lane_keys, tick
+from flexphase.core import Phase, init, lane_keys, tick
 from flexphase.phases import Tick, tape
+from flexphase.phases.statistics import drawn
 
 RULES = {
     "cd": fp.cd(3),
@@ -122,3 +125,34 @@ def test_the_same_seed_gives_the_same_phases():
 def test_bad_input_is_refused_in_a_sentence(arguments, words):
     with pytest.raises(ValueError, match=words):
         fp.schedule(*arguments)
+
+
+class Ending(eqx.Module):
+    """+, -, +, - in phases of 3 ticks, and after 900 ticks no more."""
+
+    b, mean_length, ends = 0.5, 3.0, 900
+
+    def init(self, key):
+        return ()
+
+    def step(self, key, n, state):
+        sign, ticks = jnp.where(n % 2 == 0, 1.0, -1.0), jnp.int32(3)
+        return Phase(sign, jnp.float32(0.5), jnp.float32(3), ticks, ticks), state
+
+    def with_length(self, tau):
+        raise ValueError("its phases last 3 ticks.")
+
+
+def test_a_process_of_ones_own_may_end():
+    """It declares after how many ticks; more than one block of phases is drawn before."""
+    process = Ending()
+    ticks = list(fp.schedule((process, fp.always_on), seed=1))
+    assert len(ticks) == process.ends == 900
+    assert [t.length for t in ticks[::3]] == [3] * 300
+    assert len(list(fp.schedule((process, fp.always_on), seed=1, phases=7))) == 21
+    sign, lengths = drawn(process, 1000)
+    assert len(sign) == len(lengths) == 300 and lengths.sum() == 900
+    ended = fp.schedule((process, fp.always_on), seed=1)
+    list(ended)
+    with pytest.raises(ValueError, match="after its 300 phases"):
+        next(ended)

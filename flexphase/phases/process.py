@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ..checks import at_least_one
@@ -104,7 +105,7 @@ class Phases(eqx.Module):
 
 
 def endless(process: Process, what: str) -> Process:
-    """The process, if it goes on for ever; nobody would notice the end of one inside another."""
+    """The process, if it never ends; inside another process its end would go unnoticed."""
     if getattr(process, "ends", None) is not None:
         raise ValueError(
             f"a record that ends cannot be {what}; repeat it: Recorded(..., after='repeat')."
@@ -165,6 +166,16 @@ class Stretched(Derived):
         ticks = whole_ticks(lasts, jax.random.uniform(jax.random.fold_in(key, 3)))
         length = stretched(phase.length, mean, self.tau)
         return Phase(phase.sign, phase.prob, length, ticks, ticks), state
+
+
+def before_end(ticks: Any, left: int | None) -> int:
+    """How many of the next phases, of so many ticks each, a process has that ends after `left`
+    ticks (None: it does not end).
+    """
+    if left is None:
+        return len(ticks)
+    clock = np.cumsum(np.asarray(ticks), dtype=np.int64)
+    return min(len(ticks), int(np.searchsorted(clock, left)) + 1)
 
 
 def tape(process: Any, key: Key, phases: int, start: Any = 0, state: Any = None) -> Phase:

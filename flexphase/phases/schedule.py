@@ -10,6 +10,7 @@ import numpy as np
 
 from ..checks import count
 from ..core import Phase, lane_keys, phase_keys
+from .process import before_end
 
 BLOCK = 256  # phases that are drawn at once
 TICKS = 4096  # ticks that are weighed at once
@@ -53,11 +54,18 @@ class Schedule:
     def _phases(self, keys: Any) -> Iterator[Phase]:
         """Phases, a block at a time, as NumPy arrays."""
         state, done = self.process.init(keys.process), 0
+        left = getattr(self.process, "ends", None)
         while self.phases is None or done < self.phases:
             drawn, state = _block(self.process, keys.run, state, jnp.int32(done))
-            some = BLOCK if self.phases is None else min(BLOCK, self.phases - done)
-            yield jax.tree.map(lambda part, n=some: np.asarray(part)[:n], drawn)
+            some = before_end(drawn.ticks, left)
+            if self.phases is not None:
+                some = min(some, self.phases - done)
+            block = jax.tree.map(lambda part, n=some: np.asarray(part)[:n], drawn)
             done += some
+            if left is not None:
+                left -= int(block.ticks.sum())
+                self.phases = done if left <= 0 else self.phases
+            yield block
 
     def _ticks(self, keys: Any, weigh: Any) -> Iterator[Tick]:
         for phases in self._phases(keys):
@@ -122,15 +130,12 @@ def schedule(rule: Any, seed: int = 0, phases: int | None = None) -> Schedule:
     if not callable(weigh):
         raise ValueError(
             f"the estimator {type(estimator).__name__} is not a weight of the local term, so no "
-            "schedule can say it; give two_term, isd, always_on or a Weighted of your own."
+            "schedule can say it; give two_term, isd, always_on, phase_change or your own Weighted."
         )
     estimator.check(process)
     if count(seed, "the seed", 0) >= 2**31:
         raise ValueError(f"the seed must lie between 0 and 2^31 - 1, not {seed!r}.")
     limit = None if phases is None else count(phases, "phases")
-    if getattr(process, "ends", None) is not None:
-        recorded = len(process.sign)
-        limit = recorded if limit is None else min(limit, recorded)
     return Schedule(process, weigh, seed, limit)
 
 

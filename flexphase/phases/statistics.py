@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from ..core import lane_keys
-from .process import tape
+from .process import before_end, tape
 
 BINS = 2**16  # of the spectrum, at most
 
@@ -26,10 +26,9 @@ class Statistics(NamedTuple):
 def drawn(process: Any, phases: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Sign and ticks of the first phases that a lane of this seed sees; fewer if a record ends."""
     keys = lane_keys(jax.random.key(seed))
-    if getattr(process, "ends", None) is not None:
-        phases = min(phases, len(process.sign))
     told = tape(process, keys.run, phases, state=process.init(keys.process))
-    return np.asarray(told.sign, float), np.asarray(told.ticks, np.int64)
+    some = before_end(told.ticks, getattr(process, "ends", None))
+    return np.asarray(told.sign, float)[:some], np.asarray(told.ticks, np.int64)[:some]
 
 
 def statistics(sign: np.ndarray, ticks: np.ndarray) -> Statistics:
