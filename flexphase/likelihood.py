@@ -14,18 +14,12 @@ from .checks import count, zeros_and_ones
 from .core import Key
 from .kernels import MISSING, rbm_nll
 from .methods import rbm
-from .methods.binary import bernoulli
+from .methods.binary import bernoulli, states
 from .methods.boltzmann import Couplings
 from .methods.rbm import Params, p_visible
 from .metrics import OverLanes, each_lane
 
 ENUMERABLE = 24  # units: 2^24 states take seconds
-
-
-def states(n: int, start: Any = 0, count: int | None = None) -> Array:
-    """Binary states number start, start + 1, ... of n units, one a row."""
-    numbers = start + jnp.arange(2**n if count is None else count, dtype=jnp.uint32)
-    return ((numbers[:, None] >> jnp.arange(n, dtype=jnp.uint32)[None]) & 1).astype(jnp.float32)
 
 
 def log_sum(n: int, f: Any, chunk: int) -> Array:
@@ -66,6 +60,11 @@ def free_energy(params: Params | Couplings, v: Array, chunk: int = 1024) -> Arra
 def log_z(params: Params | Couplings, chunk: int = 4096) -> Array:
     """log sum exp(-E) over all states. Of an RBM the smaller layer is enumerated and the larger one
     summed in closed form.
+
+    Args:
+        params: of an RBM or a Boltzmann machine, of one network.
+        chunk: states that are held in memory at once, a power of two. At most 2^24 states can be
+            enumerated.
     """
     if isinstance(params, Couplings):
         nothing = jnp.zeros((1, 0))  # is visible: all units are summed over
@@ -129,6 +128,9 @@ class NLL(OverLanes):
 
     Of one machine, or of all lanes at once (a leading axis on the parameters): RBMs then go to the
     compiled kernel if there is one.
+
+    Args:
+        data: (rows, visible) zeros and ones.
     """
 
     data: Array = eqx.field(converter=zeros_and_ones)

@@ -17,7 +17,6 @@ from flexphase.rules import cd
 
 SIZES = (3, 5, 4, 2)
 X, TARGET = jnp.array([0.9, 0.2, 0.6]), jnp.array([0.8, 0.3])
-RNG = np.random.default_rng(0)
 
 
 def sigmoid(u):

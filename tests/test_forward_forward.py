@@ -127,7 +127,8 @@ def test_it_learns_real_digits(rule):
     ("make", "words"),
     [
         (lambda: ForwardForward((784,)), "at least one layer"),
-        (lambda: ForwardForward((20, 0)), "at least one layer"),
+        (lambda: ForwardForward((20, 0)), "a layer.s size must be a whole number"),
+        (lambda: ForwardForward((20, 2.5)), "a layer.s size must be a whole number"),
         (lambda: ForwardForward((10, 5)), "does not fit an image of 10 pixels"),
         (lambda: ForwardForward((20, 5), classes=1), "does not fit"),
         (lambda: ForwardForwardError(np.zeros((3, 20)), [0, 1, 10]), "0 to 9"),

@@ -33,7 +33,7 @@ from flexphase import (
 from flexphase.cli import main
 from flexphase.engines import choose
 from flexphase.methods import centring, harmonium, rbm
-from flexphase.methods.binary import Units
+from flexphase.methods.binary import Units, sample
 from flexphase.methods.rbm import Params
 from flexphase.unit_likelihood import log_z as unit_log_z
 from flexphase.unit_likelihood import unit_ais
@@ -151,7 +151,7 @@ def test_long_gibbs_chains_have_the_exact_moments_of_gaussian_units():
     """p(h) is enumerated; then E[v] = sigma^2 E[a + W h]. 20,000 chains, z below 4.5."""
     params, sigma = params_of(2, size=0.7, seed=3), 0.8
     machine = Harmonium(GaussianUnits(2, sigma), 3)
-    rows = np.asarray(machine.sample(jax.random.key(1), params, 20_000, 30))
+    rows = np.asarray(sample(machine, jax.random.key(1), params, 20_000, 30))
     W, a, c = (np.asarray(p, float) for p in params)
     field = a + HIDDEN @ W.T
     p = np.exp(HIDDEN @ c + 0.5 * sigma**2 * (field**2).sum(1))
@@ -168,7 +168,7 @@ def test_clamped_pixels_leave_the_label_its_conditional_law():
     params = params_of(5, seed=4)
     machine, pixels = Harmonium(MIXED, 3), np.array([0.5, -0.5, 0, 0, 0], np.float32)
     mask = np.arange(5) < 2
-    rows = machine.sample(jax.random.key(2), params, 8000, 30, pixels, mask)
+    rows = sample(machine, jax.random.key(2), params, 8000, 30, pixels, mask)
     all_labels = np.hstack([np.tile(pixels[:2], (3, 1)), LABELS]).astype(np.float32)
     p = np.asarray(jax.nn.softmax(-harmonium.free_energy(MIXED, params, all_labels)))
     seen = np.asarray(rows)[:, 2:].sum(0)
@@ -192,9 +192,9 @@ def test_samples_that_cannot_be_held_get_a_sentence(given, words):
     """The same checks as those of an RBM; what is not held may be anything."""
     machine, params = Harmonium(MIXED, 3), params_of(5)
     with pytest.raises(ValueError, match=words):
-        machine.sample(jax.random.key(0), params, **({"rows": 3, "steps": 1} | given))
+        sample(machine, jax.random.key(0), params, **({"rows": 3, "steps": 1} | given))
     pixels = {"x": [0.5, -0.5, np.nan, 7, 7], "clamped": [True, True, False, False, False]}
-    rows = machine.sample(jax.random.key(0), params, 3, 1, **pixels)
+    rows = sample(machine, jax.random.key(0), params, 3, 1, **pixels)
     assert (np.asarray(rows)[:, 2:].sum(1) == 1).all()
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..checks import count, matrix, one_of
-from ..core import Key, where
+from ..core import Key, PyTree, where
 
 #: Where the chain of a negative phase begins: `carry` goes on from the state that the last phase
 #: left (eq. 5; after a positive phase that is the data), `data` clamps the last data row for one
@@ -40,6 +40,12 @@ def bernoulli(u: Array, p: Any) -> Array:
     return (u < p).astype(u.dtype)
 
 
+def states(n: int, start: Any = 0, count: int | None = None) -> Array:
+    """Binary states number start, start + 1, ... of n units, one a row."""
+    numbers = start + jnp.arange(2**n if count is None else count, dtype=jnp.uint32)
+    return ((numbers[:, None] >> jnp.arange(n, dtype=jnp.uint32)[None]) & 1).astype(jnp.float32)
+
+
 def coins(key: Key, visible: int, hidden: int) -> tuple[Array, Array]:
     """(v, h) with every unit on with probability 1/2."""
     z = bernoulli(jax.random.uniform(key, (visible + hidden,)), 0.5)
@@ -52,45 +58,64 @@ def first(v: Array, h: Array, start: NegativeStart) -> Units:
 
 
 class GibbsMachine(Protocol):
-    """What `sample` asks of a method."""
+    """What `enter`, `step` and `sample` ask of a method."""
 
     @property
     def visible(self) -> int: ...
+    @property
+    def negative_start(self) -> NegativeStart: ...
     @property
     def gibbs(self) -> GibbsSweep: ...
     def check(self, x: Any) -> None: ...  # ValueError if visible units cannot take these rows
     def fresh(self, key: Key) -> tuple[Array, Array]: ...  # (v, h) that know no parameters
 
 
-def enter(
+def begin(
     start: NegativeStart,
-    gibbs: GibbsSweep,
-    key: Key,
-    params: Any,
-    z: Units,
-    x: Array,
     sign: Array,
-    fresh: Callable[[Key], tuple[Array, Array]],
-) -> Units:
-    """Only the start of a free phase needs care (negative, or without plasticity): a positive one
-    is clamped by every step. `fresh(key)` is a random (v, h).
+    now: PyTree,
+    chain: PyTree,
+    data: Callable[[], PyTree],
+    fresh: Callable[[], PyTree],
+) -> PyTree:
+    """The state in which a phase begins: `now`, or in a free phase (negative, or without
+    plasticity) what `start` says. A positive phase needs no care: every step clamps it.
+
+    Args:
+        start: which of the following.
+        sign: of the phase that begins.
+        now: the state that the last phase left.
+        chain: the state at the end of the last free phase, for `persistent`.
+        data: gives the state after one clamped step.
+        fresh: gives a random state.
     """
     match start:
         case "carry":
-            return z
+            return now
         case "data":
-            begin = gibbs(key, params, z.v, z.h, x, jnp.bool_(True))
+            then = data()
         case "persistent":
-            begin = z.chain
+            then = chain
         case "random":
-            begin = fresh(key)
-    v, h = where(sign <= 0, begin, z[:2])
+            then = fresh()
+    return where(sign <= 0, then, now)
+
+
+def enter(machine: GibbsMachine, key: Key, params: Any, z: Units, x: Array, sign: Array) -> Units:
+    v, h = begin(
+        machine.negative_start,
+        sign,
+        z[:2],
+        z.chain,
+        lambda: machine.gibbs(key, params, z.v, z.h, x, jnp.bool_(True)),
+        lambda: machine.fresh(key),
+    )
     return Units(v, h, z.chain)
 
 
-def step(gibbs: GibbsSweep, key: Key, params: Any, z: Units, x: Array, sign: Array) -> Units:
+def step(machine: GibbsMachine, key: Key, params: Any, z: Units, x: Array, sign: Array) -> Units:
     """A sweep, clamped in a positive phase; the chain of `persistent` moves in free phases only."""
-    v, h = gibbs(key, params, z.v, z.h, x, sign > 0)
+    v, h = machine.gibbs(key, params, z.v, z.h, x, sign > 0)
     return Units(v, h, where(sign <= 0, (v, h), z.chain) if z.chain else ())
 
 

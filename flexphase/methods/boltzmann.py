@@ -80,12 +80,19 @@ def check_mask(mask: Any, n: int) -> np.ndarray:
 
 class BoltzmannMachine(eqx.Module):
     """One step is one sweep of Gibbs sampling over all free units, with one uniform number for each
-    unit.
+    unit. In a positive phase the visible units are clamped to the data.
 
-    `sequential` visits unit 0, 1, ..., n - 1, each given the newest state of all others;
-    `chequerboard` draws all units of colour 0 at once, then all of colour 1, and needs a `mask`
-    without odd cycles. In a positive phase the visible units are clamped to the data. `mask` (n, n)
-    says which pairs are joined (default: all). For `negative_start` see `NegativeStart`.
+    Args:
+        visible: number of visible units, one for each column of the data; they are numbered first.
+        hidden: number of hidden units, at least 0.
+        mask: (n, n) booleans, n = visible + hidden: which pairs of units are joined; symmetric,
+            with an empty diagonal (default: all pairs).
+        sweep: `sequential` visits unit 0, 1, ..., n - 1, each given the newest state of all
+            others; `chequerboard` draws all units of colour 0 at once, then all of colour 1, and
+            needs a mask without odd cycles.
+        visible_bias: False: the visible biases are not learned and stay at 0.
+        negative_start: where the chain of a negative phase begins, as in `RBM`.
+        scale: standard deviation of the initial weights; biases begin at 0.
     """
 
     mask: Array
@@ -95,7 +102,7 @@ class BoltzmannMachine(eqx.Module):
     sweep: Sweep = eqx.field(static=True)
     visible_bias: bool = eqx.field(static=True)
     negative_start: NegativeStart = eqx.field(static=True)
-    scale: float = eqx.field(static=True)  # standard deviation of the initial weights
+    scale: float = eqx.field(static=True)
 
     def __init__(
         self,
@@ -132,7 +139,7 @@ class BoltzmannMachine(eqx.Module):
         return Couplings(upper + upper.T, jnp.zeros(self.n)), z
 
     def fresh(self, key: Key) -> tuple[Array, Array]:
-        """A state that knows nothing of the parameters."""
+        """A random state, whatever the parameters."""
         return binary.coins(key, self.visible, self.hidden)
 
     def gibbs(
@@ -161,11 +168,10 @@ class BoltzmannMachine(eqx.Module):
         return z[: self.visible], z[self.visible :]
 
     def enter(self, key: Key, params: Couplings, z: Units, x: Array, sign: Array) -> Units:
-        start, fresh = self.negative_start, self.fresh
-        return binary.enter(start, self.gibbs, key, params, z, x, sign, fresh)
+        return binary.enter(self, key, params, z, x, sign)
 
     def step(self, key: Key, params: Couplings, z: Units, x: Array, sign: Array) -> Units:
-        return binary.step(self.gibbs, key, params, z, x, sign)
+        return binary.step(self, key, params, z, x, sign)
 
     def grad(self, params: Couplings, z: Units, x: Array, sign: Array) -> Couplings:
         """dE/dtheta at the sampled state: the same function in both phases."""

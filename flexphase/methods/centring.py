@@ -40,7 +40,8 @@ class Centred(eqx.Module):
     Args:
         method: an `RBM` with visible biases, a `Harmonium`, or one of these `Tempered`.
         data: the rows that are learned; mu is their mean.
-        rate: of the running mean lam, at every tick of a positive phase.
+        rate: of the running mean lam, at every tick of a positive phase, in (0, 1].
+        mu: the offsets themselves, one for each visible unit, in the place of data.
 
     Example: `Run(Centred(RBM(16, 16), data), *isd(0.5, 20), Rows(data), Optimiser(0.01))`.
     """

@@ -28,7 +28,7 @@ from jax import Array
 
 from ..checks import above_zero, layer_sizes
 from ..core import Key
-from .forward_forward import Layer, local_grad, normalise, respond
+from .forward_forward import Hidden, Params, answers, first_layers, layer_terms, normalise
 
 
 class Paired(Protocol):
@@ -57,9 +57,16 @@ def halves(images: Array) -> tuple[Array, Array]:
 
 
 class CLAPP(eqx.Module):
-    """Layers of `sizes` units; the first size is half an image. One tick is one pass.
+    """Every layer predicts its answer to one half of an image from its answer to the other half.
 
-    Run(CLAPP((32, 100)), *isd(0.5, 1), ImagePairs(images), Optimiser(0.01))
+    One tick is one pass, so phases of one tick suffice.
+
+    Args:
+        sizes: half the number of pixels, then the units of each layer.
+        scale: factor of the initial weights W, whose standard deviation is scale sqrt(2 / inputs).
+
+    Example: `Run(CLAPP((32, 100)), *isd(0.5, 1), ImagePairs(images), Optimiser(0.01))` for images
+    of 64 pixels.
     """
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
@@ -73,7 +80,7 @@ class CLAPP(eqx.Module):
         check_image_pairs(x, 2 * half, f"sizes={self.sizes} asks for halves of {half}")
 
     def init(self, key: Key) -> tuple[tuple[Block, ...], tuple[Answers, ...]]:
-        """W: N(0, 2/inputs); P: N(0, 1/units^2)."""
+        """W: N(0, scale^2 2/inputs); P: N(0, 1/units^2)."""
         params = []
         for i, shape in enumerate(zip(self.sizes[:-1], self.sizes[1:], strict=True)):
             k_w, k_p = jax.random.split(jax.random.fold_in(key, i))
@@ -114,7 +121,21 @@ def three_factors(block: Block, y: Answers, z: Answers, sign: Array) -> Block:
 
 
 class SelfContrastiveForwardForward(eqx.Module):
-    """Layers of `sizes` units; the first size is an image. One tick is one pass."""
+    """Every layer learns a high goodness for the sum of two equal images, a low one for the sum of
+    different ones.
+
+    The goodness is mean_j h_j^2. One tick is one pass, so phases of one tick suffice.
+
+    Args:
+        sizes: the number of pixels, then the units of each layer.
+        threshold: theta above 0; the losses are softplus(theta - goodness) for equal images and
+            softplus(goodness - theta) for different ones.
+        scale: standard deviation of the initial weights. The goodness begins near scale^2 / 2: with
+            the defaults at the threshold.
+
+    Example: `Run(SelfContrastiveForwardForward((64, 100)), *isd(0.5, 1), ImagePairs(images),
+    Optimiser(0.01))`.
+    """
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)
     threshold: Array = eqx.field(
@@ -128,36 +149,21 @@ class SelfContrastiveForwardForward(eqx.Module):
     def check(self, x: Any) -> None:
         check_image_pairs(x, self.sizes[0], f"sizes={self.sizes} asks for {self.sizes[0]}")
 
-    def init(self, key: Key) -> tuple[tuple[Layer, ...], tuple[Array, ...]]:
-        shapes = list(zip(self.sizes[:-1], self.sizes[1:], strict=True))
-        params = tuple(
-            Layer(self.scale * jax.random.normal(k, shape), jnp.zeros(shape[1]))
-            for k, shape in zip(jax.random.split(key, len(shapes)), shapes, strict=True)
-        )
-        return params, tuple(jnp.zeros(units) for units in self.sizes[1:])
+    def init(self, key: Key) -> tuple[Params, Hidden]:
+        return first_layers(key, self.sizes, self.scale)
 
     def enter(self, key: Key, params: Any, z: Any, x: Paired, sign: Array) -> Any:
         return z
 
     def step(self, key: Key, params: Any, z: Any, x: Paired, sign: Array) -> Any:
-        return self.answers(params, x.image + x.context)
-
-    def answers(self, params: Any, h: Array) -> tuple[Array, ...]:
-        hs = []
-        for layer in params:
-            h = respond(layer, normalise(h))
-            hs.append(h)
-        return tuple(hs)
+        return answers(params, x.image + x.context)
 
     def grad(self, params: Any, z: Any, x: Paired, sign: Array) -> Any:
-        below = (x.image + x.context, *z[:-1])
-        return tuple(
-            local_grad(normalise(y), h, self.threshold, sign) for y, h in zip(below, z, strict=True)
-        )
+        return layer_terms(x.image + x.context, z, self.threshold, sign)
 
     def features(self, params: Any, images: Array) -> Array:
         """What all layers answer to each row alone, at unit length."""
-        return jnp.concatenate([normalise(h) for h in self.answers(params, images)], axis=-1)
+        return jnp.concatenate([normalise(h) for h in answers(params, images)], axis=-1)
 
 
 def check_image_pairs(x: Any, pixels: int, asked: str) -> None:

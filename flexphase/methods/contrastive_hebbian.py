@@ -36,10 +36,19 @@ def _linear(x: Array) -> Array:
 
 
 class ContrastiveHebbian(Layered):
-    """Layers of `sizes` units, the input first. The stimulus is a pair (input, target):
-    `Rows((inputs, targets))`. A positive phase clamps the output layer to the target, a negative
-    one leaves it free; each goes on from the state that the last one left, or from rest with
-    `reset`. `feedback` is gamma, in (0, 1]; 1 is Movellan's rule.
+    """A layered network. A positive phase clamps the output layer to the target, a negative one
+    leaves it free.
+
+    The stimulus is a pair (input, target): `Rows((inputs, targets))`. One step relaxes all layers
+    once: s_l += dt (rho(s_{l-1} W_l + c_l + gamma W_{l+1} s_{l+1}) - s_l).
+
+    Args:
+        sizes: units of each layer, the input first and the output last.
+        feedback: gamma, the strength of the way down, in (0, 1]; 1 is Movellan's rule.
+        dt: step of the relaxation, in (0, 1].
+        activation: rho, an increasing function (default: 1/2 + x/4 within [0, 1]).
+        linear_output: the output layer has no activation function: rho_L(x) = x.
+        reset: a phase begins at rest (all units 0), not at the state that the last one left.
     """
 
     feedback: Array = eqx.field(
@@ -86,17 +95,31 @@ class ContrastiveHebbian(Layered):
         """The output of the free network after `steps` from rest, for each row."""
 
         def one(x: Array) -> Array:
-            return jax.lax.fori_loop(0, steps, lambda _, s: self.relax(params, s, x), self.rest())[
-                -1
-            ]
+            def body(_, s):
+                return self.relax(params, s, x)
+
+            return jax.lax.fori_loop(0, steps, body, self.rest())[-1]
 
         return jax.vmap(one)(inputs)
 
 
 class RecurrentHebbian(eqx.Module):
-    """Every unit joined to every other, or where `mask` (n, n) says so; units are numbered inputs,
-    hidden, outputs. Inputs are clamped in both phases, outputs in positive ones. The layered
-    network with feedback 1 is the mask that joins neighbouring layers only.
+    """A recurrent network with symmetric weights. Inputs are clamped in both phases, outputs in
+    positive ones.
+
+    The stimulus is a pair (input, target): `Rows((inputs, targets))`. One step relaxes all units
+    once: s += dt (rho(s W + c) - s).
+
+    Args:
+        inputs: number of input units, which come first.
+        hidden: number of hidden units, at least 0.
+        outputs: number of output units, which come last.
+        mask: (n, n) booleans for all n units: which pairs are joined; symmetric, with an empty
+            diagonal (default: all pairs). The layered network with feedback 1 is the mask that
+            joins neighbouring layers only.
+        dt: step of the relaxation, in (0, 1].
+        activation: rho, an increasing function (default: 1/2 + x/4 within [0, 1]).
+        scale: standard deviation of the initial weights; biases begin at 0.
     """
 
     mask: Array
@@ -105,7 +128,7 @@ class RecurrentHebbian(eqx.Module):
     outputs: int = eqx.field(static=True)
     dt: Array
     activation: Callable[[Array], Array] = eqx.field(static=True)
-    scale: float = eqx.field(static=True)  # standard deviation of the initial weights
+    scale: float = eqx.field(static=True)
 
     def __init__(
         self,

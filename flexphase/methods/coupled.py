@@ -42,7 +42,13 @@ def power(params: Resistors, v: Array, edges: Array) -> Array:
 
 
 def layered_edges(*sizes: int) -> np.ndarray:
-    """Every node joined to every node of the next layer; nodes are numbered layer by layer."""
+    """Every node joined to every node of the next layer; nodes are numbered layer by layer.
+
+    Args:
+        sizes: the nodes of each layer: `layered_edges(4, 8, 2)`.
+
+    Returns: (edges, 2) node numbers, for `ResistorNetwork`.
+    """
     first = np.cumsum([0, *sizes])
     pairs = [
         np.stack(np.meshgrid(a + np.arange(n), b + np.arange(m), indexing="ij"), -1).reshape(-1, 2)
@@ -52,8 +58,12 @@ def layered_edges(*sizes: int) -> np.ndarray:
 
 
 def conductances(eta: Any, descend: Any = optax.sgd) -> optax.GradientTransformation:
-    """Gradient descent that stops at a conductance of 0, for `Optimiser(eta, conductances)`;
-    parameters that are not conductances (not called k) go where they like.
+    """Gradient descent that stops at a conductance of 0, for `Optimiser(eta, conductances)`.
+
+    Args:
+        eta: the learning rate.
+        descend: eta -> optax.GradientTransformation, whose updates are cut. Parameters that are not
+            conductances (not called k) are not.
     """
     return optax.chain(
         descend(eta), optax.masked(optax.keep_params_nonnegative(), are_conductances)
@@ -65,15 +75,23 @@ def are_conductances(params: PyTree) -> PyTree:
 
 
 class ResistorNetwork(eqx.Module):
-    """`edges` is an (edges, 2) array of node numbers; `inputs` and `outputs` are lists of nodes.
-    The stimulus is a pair (input voltages, target voltages): `Rows((inputs, targets))`.
+    """Two equal circuits, one free and one nudged, that share their resistors and their inputs.
 
-    A step relaxes both circuits, v_i += dt (mean of its neighbours weighted by conductance - v_i),
-    as nodes do whose capacitance is proportional to their conductance. With `twins`, as in the
-    hardware, an edge sees both circuits at once: g_plus is the whole difference, which needs no
-    settled network, and negative phases rest (g_minus = 0). Without, it sees the nudged circuit in
-    positive phases and the free one in negative phases. Conductances start uniform within 1 +-
-    `spread`; one below `least` acts as `least`.
+    The stimulus is a pair (input voltages, target voltages): `Rows((inputs, targets))`. A step
+    relaxes both circuits, v_i += dt (mean of its neighbours weighted by conductance - v_i), as
+    nodes do whose capacitance is proportional to their conductance.
+
+    Args:
+        edges: (edges, 2) node numbers from 0, such as `layered_edges` gives.
+        inputs: the nodes that are held at the input voltages.
+        outputs: the nodes that are nudged; an output is not an input.
+        nudge: how far the outputs of the nudged circuit are moved towards the target, in (0, 1].
+        dt: step of the relaxation, in (0, 1].
+        twins: True: as in the hardware, an edge sees both circuits at once; g_plus is the whole
+            difference, which needs no settled network, and negative phases rest (g_minus = 0).
+            False: it sees the nudged circuit in positive phases, the free one in negative phases.
+        spread: conductances begin uniform within 1 +- spread; in [0, 1).
+        least: a conductance below it acts as `least`; above 0.
     """
 
     edges: Array

@@ -65,8 +65,12 @@ def deep_energy_model(
     sampler: Sampler | None = None,
     negative_start: NegativeStart = "persistent",
 ) -> EnergyModel:
-    """The model as a method: `sizes` are the dimension of a datum and the hidden layers; the
-    default sampler is Langevin with steps of 0.01.
+    """E(z) = |z|^2 / 8 + network(z) as a method. A network of zeros is a Gaussian of sd 2.
+
+    Args:
+        sizes: the dimension of a datum, then the units of each hidden layer.
+        sampler: as in `EnergyModel` (default: `Langevin(0.01)`).
+        negative_start: as in `EnergyModel`.
 
     Example, with mini-batches of 32:
 
@@ -87,10 +91,16 @@ def deep_energy_model(
 
 
 class GridNLL(eqx.Module):
-    """Exact negative log-likelihood of points in the plane, in nats PER ROW: mean of E over the
-    data + log Z, where Z sums exp(-E) over the squares of a grid of points x points within
-    +-`reach` on both axes. The error of the sum is that of the midpoint rule, and what lies beyond
-    the reach. A metric for `train`; `energy` is a function (params, z, x) that ignores x.
+    """Exact negative log-likelihood of points in the plane, in nats PER ROW: a metric for `train`.
+
+    It is the mean of E over the data + log Z, where Z sums exp(-E) over the squares of a grid. The
+    error of the sum is that of the midpoint rule, and what lies beyond the grid.
+
+    Args:
+        data: (rows, 2) points.
+        energy: a function (params, z, x) that ignores x (default: that of `deep_energy_model`).
+        points: squares along each axis of the grid, at least 2.
+        reach: the grid lies within -reach and +reach on both axes.
     """
 
     data: Array

@@ -45,13 +45,19 @@ def power(params: Params, v: Volts, sources: Array) -> Array:
 
 
 class DeepResistor(eqx.Module):
-    """`sizes` are the pixels, the hidden nodes and the outputs, as in (784, 100, 10); there are
-    twice as many sources as pixels. The stimulus is a pair: `Rows((inputs, targets))`.
+    """Layers of nodes joined by resistors, with diodes at the hidden nodes.
 
-    A positive phase is nudged by +beta, a negative one by -beta; each goes on from the voltages of
-    the last. At -beta an output's conductances must sum to more than beta, or no voltage is best.
-    Take `Optimiser(eta, conductances)`, which keeps the conductances at 0 or above; one below
-    `least` acts as `least`.
+    The stimulus is a pair (input, target): `Rows((inputs, targets))`. A positive phase is nudged by
+    +beta, a negative one by -beta; each goes on from the voltages of the last. Take
+    `Optimiser(eta, conductances)`, which keeps the conductances at 0 or above.
+
+    Args:
+        sizes: the pixels, the hidden nodes and the outputs, as in (784, 100, 10); there are twice
+            as many voltage sources as pixels.
+        beta: strength of the nudge, above 0. At -beta an output's conductances must sum to more
+            than beta, or no voltage is best.
+        gain: input voltage of a pixel of 1, above 0: the sources are gain (x, -x).
+        least: a conductance below it acts as `least`; above 0.
     """
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple)

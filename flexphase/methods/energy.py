@@ -21,7 +21,7 @@ from jax.tree_util import Partial
 
 from ..checks import count, one_of
 from ..core import Key, PyTree, where
-from .binary import NegativeStart
+from .binary import NegativeStart, begin
 from .samplers import Descent, Sampler
 
 TRIAL = 100  # ticks of each sign that `check` tries before a training begins
@@ -55,13 +55,19 @@ def as_clamp(clamped: Any) -> Partial:
 class EnergyModel(eqx.Module):
     """A two-term learner from one function.
 
-    `energy(params, z, x)` returns one number; `start(key)` the first `(params, z)`, arrays or trees
-    of arrays. `sampler` is `Gibbs()` for units 0 and 1, `Langevin(step)` or `Langevin(step,
-    metropolis=True)` for continuous ones, `Descent(step)` for deterministic ones. `clamped` says
-    what a positive phase holds fixed: a mask of units (z is then one array, and x their values), or
-    a function (z, x) -> z that sets some units and leaves the others as they are. For
-    `negative_start` see `NegativeStart`. Example, a Boltzmann machine of 4 visible and 2 hidden
-    units:
+    Args:
+        energy: energy(params, z, x) returns one number.
+        start: start(key) returns the first `(params, z)`, arrays or trees of arrays.
+        sampler: `Gibbs()` for units 0 and 1, `Langevin(step)` or `Langevin(step, metropolis=True)`
+            for continuous ones, `Descent(step)` for deterministic ones.
+        clamped: what a positive phase holds fixed: a mask of units (z is then one array, and x
+            their values), or a function (z, x) -> z that sets some units and leaves the others as
+            they are.
+        negative_start: where a negative phase begins: `carry` goes on from the state that the last
+            phase left, `data` makes one step clamped to the stimulus, `persistent` goes on from the
+            end of the last negative phase, `random` takes the z of a new start(key).
+
+    Example, a Boltzmann machine of 4 visible and 2 hidden units:
 
         def energy(params, z, x):
             return -z @ jnp.triu(params, 1) @ z
@@ -103,16 +109,15 @@ class EnergyModel(eqx.Module):
         return shaped(self.sampler(key, energy, flat, ravel_pytree(free)[0]))
 
     def enter(self, key: Key, params: PyTree, z: Roaming, x: PyTree, sign: Array) -> Roaming:
-        match self.negative_start:
-            case "carry":
-                return z
-            case "data":
-                begin = self.move(key, params, z.z, x, jnp.bool_(True))
-            case "persistent":
-                begin = z.chain
-            case "random":
-                begin = self.start(key)[1]
-        return Roaming(where(sign <= 0, begin, z.z), z.chain)
+        now = begin(
+            self.negative_start,
+            sign,
+            z.z,
+            z.chain,
+            lambda: self.move(key, params, z.z, x, jnp.bool_(True)),
+            lambda: self.start(key)[1],
+        )
+        return Roaming(now, z.chain)
 
     def step(self, key: Key, params: PyTree, z: Roaming, x: PyTree, sign: Array) -> Roaming:
         new = self.move(key, params, z.z, x, sign > 0)

@@ -75,17 +75,24 @@ def relax(
 
 
 class EquilibriumPropagation(Layered):
-    """Layers of `sizes` units, the input first. The stimulus is a pair (input, target):
-    `Rows((inputs, targets))`.
+    """A layered network, nudged towards the target in positive phases and free in negative ones.
 
-    A positive phase is nudged with strength beta, a negative one is free; `centred` nudges it with
-    -beta instead and divides by 2 beta, which makes the error of the gradient O(beta^2) rather than
-    O(beta). A phase goes on from the state that the last one left, or from rest with `reset`: then
-    what always-on learning sees of the way to equilibrium is nearly the same in both phases and
-    cancels. Graded phases are followed: the nudge is beta times the amplitude, and a phase of sign
-    0 is free. One step relaxes all layers once. `activation` is any increasing function, such as
-    the smooth jax.nn.sigmoid and jnp.tanh. For nudges of random sign, and on a circle in the
-    complex plane, see `RandomSign` and `Holomorphic`.
+    The stimulus is a pair (input, target): `Rows((inputs, targets))`. One step relaxes all layers
+    once, s_l += dt (rho(what l receives) - s_l), and the local term is (1/beta) dE/dtheta. Graded
+    phases are followed: the nudge is beta times the amplitude, and a phase of sign 0 is free. For
+    nudges of random sign, and on a circle in the complex plane, see `RandomSign` and `Holomorphic`.
+
+    Args:
+        sizes: units of each layer, the input first and the output last.
+        beta: strength of the nudge beta/2 |s_L - target|^2, above 0.
+        dt: step of the relaxation, in (0, 1].
+        activation: rho, any increasing function, such as the smooth jax.nn.sigmoid and jnp.tanh
+            (default: 1/2 + x/4 within [0, 1]).
+        centred: negative phases are nudged with -beta, and the term is divided by 2 beta: the error
+            of the gradient is then O(beta^2) rather than O(beta).
+        reset: a phase begins at rest (all units 0), not at the state that the last one left. What
+            always-on learning sees of the way to equilibrium is then nearly the same in both
+            phases, and cancels.
     """
 
     beta: Array = eqx.field(
@@ -145,6 +152,11 @@ class Predicts(Protocol):
 class Accuracy(eqx.Module):
     """Share of rows whose label is the most active output unit of the free network: a metric for
     `train`, for every method that predicts.
+
+    Args:
+        method: has `predict(params, inputs)`, which returns the outputs, (rows, classes).
+        inputs: (rows, input units).
+        labels: the number of the right output unit in each row, from 0.
     """
 
     method: Predicts

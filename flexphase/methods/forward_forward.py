@@ -6,6 +6,7 @@ h_j^2. The loss of a positive sample is softplus(theta - G), that of a negative 
 theta), and nothing is propagated back from layer to layer.
 """
 
+import itertools
 from typing import NamedTuple, Protocol
 
 import equinox as eqx
@@ -13,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import above_zero
+from ..checks import above_zero, layer_sizes
 from ..core import Key
 
 
@@ -23,6 +24,7 @@ class Layer(NamedTuple):
 
 
 Params = tuple[Layer, ...]
+Hidden = tuple[Array, ...]  # the response of every layer
 
 
 class Labelled(Protocol):
@@ -35,15 +37,33 @@ class Labelled(Protocol):
 
 
 def normalise(x: Array) -> Array:
-    """Unit length, so that a layer cannot read the goodness of the one below; silence stays
-    silence.
-    """
+    """Unit length, so that a layer cannot read the goodness of the one below; zeros stay zeros."""
     return x / (jnp.linalg.norm(x, axis=-1, keepdims=True) + 1e-4)
 
 
 def respond(layer: Layer, y: Array) -> Array:
     drive = y @ layer.W
     return jax.nn.relu(drive + jnp.broadcast_to(layer.c, drive.shape))
+
+
+def first_layers(key: Key, sizes: tuple[int, ...], scale: float) -> tuple[Params, Hidden]:
+    """Weights of sd `scale`, biases 0, and silent units."""
+    shapes = list(itertools.pairwise(sizes))
+    keys = jax.random.split(key, len(shapes))
+    params = tuple(
+        Layer(scale * jax.random.normal(k, shape), jnp.zeros(shape[1]))
+        for k, shape in zip(keys, shapes, strict=True)
+    )
+    return params, tuple(jnp.zeros(units) for units in sizes[1:])
+
+
+def answers(params: Params, h: Array) -> Hidden:
+    """The response of all layers to an input."""
+    hs = []
+    for layer in params:
+        h = respond(layer, normalise(h))
+        hs.append(h)
+    return tuple(hs)
 
 
 def goodness(h: Array) -> Array:
@@ -57,6 +77,12 @@ def local_grad(y: Array, h: Array, theta: Array, sign: Array) -> Layer:
     """
     slope = -jax.nn.sigmoid(sign * (theta - goodness(h))) * 2 / len(h) * h
     return Layer(jnp.outer(y, slope), slope)
+
+
+def layer_terms(x: Array, hs: Hidden, theta: Array, sign: Array) -> Params:
+    """The local term of every layer, given the input and all responses."""
+    below = (x, *hs[:-1])
+    return tuple(local_grad(normalise(y), h, theta, sign) for y, h in zip(below, hs, strict=True))
 
 
 def label_scores(params: Params, images: Array, classes: int) -> Array:
@@ -79,8 +105,19 @@ def label_scores(params: Params, images: Array, classes: int) -> Array:
 
 
 class ForwardForward(eqx.Module):
-    """Layers of `sizes` units (the first is the image), the label overlaid one-hot on the first
-    `classes` pixels; one tick is one pass.
+    """Every layer learns a high goodness for true labels and a low one for wrong ones.
+
+    The goodness is mean_j h_j^2. The stimulus is an image with a label, from `LabelContrast`. One
+    tick is one pass, so phases of one tick suffice.
+
+    Args:
+        sizes: the number of pixels, then the units of each layer.
+        classes: number of labels, at least 2; the label is overlaid one-hot on the first `classes`
+            pixels.
+        threshold: theta above 0; the losses are softplus(theta - goodness) for true labels and
+            softplus(goodness - theta) for wrong ones.
+        scale: standard deviation of the initial weights. The goodness begins near scale^2 / 2: with
+            the defaults at the threshold.
     """
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=tuple, default=(784, 500, 500))
@@ -88,16 +125,10 @@ class ForwardForward(eqx.Module):
     threshold: Array = eqx.field(
         converter=lambda theta: above_zero(theta, "the threshold of the goodness"), default=2.0
     )
-    scale: float = eqx.field(
-        static=True, default=2.0
-    )  # of the initial weights: G starts near scale^2 / 2, here at the threshold
+    scale: float = eqx.field(static=True, default=2.0)
 
     def __check_init__(self):
-        if len(self.sizes) < 2 or min(self.sizes) < 1:
-            raise ValueError(
-                "sizes must name the image and at least one layer, such as (784, 500, 500), not "
-                f"{self.sizes!r}."
-            )
+        layer_sizes(self.sizes)
         if not 2 <= self.classes < self.sizes[0]:
             raise ValueError(
                 f"an overlay of {self.classes} classes does not fit an image of {self.sizes[0]} "
@@ -107,14 +138,8 @@ class ForwardForward(eqx.Module):
     def check(self, x: Labelled) -> None:
         self.overlaid(jax.tree.map(lambda stacked: stacked[0], x))
 
-    def init(self, key: Key) -> tuple[Params, tuple[Array, ...]]:
-        shapes = list(zip(self.sizes[:-1], self.sizes[1:], strict=True))
-        keys = jax.random.split(key, len(shapes))
-        params = tuple(
-            Layer(self.scale * jax.random.normal(k, shape), jnp.zeros(shape[1]))
-            for k, shape in zip(keys, shapes, strict=True)
-        )
-        return params, tuple(jnp.zeros(units) for units in self.sizes[1:])
+    def init(self, key: Key) -> tuple[Params, Hidden]:
+        return first_layers(key, self.sizes, self.scale)
 
     def overlaid(self, x: Labelled) -> Array:
         if x.image.shape != self.sizes[:1]:
@@ -129,23 +154,12 @@ class ForwardForward(eqx.Module):
             )
         return jnp.concatenate([x.label, x.image[self.classes :]])
 
-    def enter(
-        self, key: Key, params: Params, z: tuple[Array, ...], x: Labelled, sign: Array
-    ) -> tuple[Array, ...]:
+    def enter(self, key: Key, params: Params, z: Hidden, x: Labelled, sign: Array) -> Hidden:
         return z
 
-    def step(
-        self, key: Key, params: Params, z: tuple[Array, ...], x: Labelled, sign: Array
-    ) -> tuple[Array, ...]:
+    def step(self, key: Key, params: Params, z: Hidden, x: Labelled, sign: Array) -> Hidden:
         """The response of all layers to the stimulus, whatever came before."""
-        h, hs = self.overlaid(x), []
-        for layer in params:
-            h = respond(layer, normalise(h))
-            hs.append(h)
-        return tuple(hs)
+        return answers(params, self.overlaid(x))
 
-    def grad(self, params: Params, z: tuple[Array, ...], x: Labelled, sign: Array) -> Params:
-        below = (self.overlaid(x), *z[:-1])
-        return tuple(
-            local_grad(normalise(y), h, self.threshold, sign) for y, h in zip(below, z, strict=True)
-        )
+    def grad(self, params: Params, z: Hidden, x: Labelled, sign: Array) -> Params:
+        return layer_terms(self.overlaid(x), z, self.threshold, sign)

@@ -40,8 +40,16 @@ def free_energy(units: VisibleUnits, params: Params, v: Array) -> Array:
 class Harmonium(eqx.Module):
     """An RBM whose visible units are `units`, with `hidden` hidden units of 0 and 1.
 
-    One step is that of `RBM`: visible given hidden where free, then hidden given visible. For
-    `negative_start` see `NegativeStart`. Example, pixels with a label:
+    One step is that of `RBM`: visible given hidden where free, then hidden given visible.
+
+    Args:
+        units: the visible units: `BinaryUnits`, `GaussianUnits`, `SoftmaxUnits` or `MixedUnits`.
+        hidden: number of hidden units, at least 1.
+        negative_start: where the chain of a negative phase begins, as in `RBM`; with `random` the
+            visible units are drawn at a field of 0.
+        scale: standard deviation of the initial weights; biases begin at 0.
+
+    Example, pixels with a label:
 
         units = MixedUnits((GaussianUnits(64, sigma=0.5), SoftmaxUnits(10)))
         Run(Harmonium(units, 32), *cd(10), Rows(append_labels(images, labels)), Optimiser(0.01))
@@ -50,7 +58,7 @@ class Harmonium(eqx.Module):
     units: VisibleUnits
     hidden: int = eqx.field(static=True)
     negative_start: NegativeStart = eqx.field(static=True, default="carry")
-    scale: float = eqx.field(static=True, default=0.01)  # standard deviation of the initial weights
+    scale: float = eqx.field(static=True, default=0.01)
 
     def __check_init__(self):
         count(self.hidden, "hidden")
@@ -70,7 +78,7 @@ class Harmonium(eqx.Module):
         return Params(W, jnp.zeros(self.visible), jnp.zeros(self.hidden)), z
 
     def fresh(self, key: Key) -> tuple[Array, Array]:
-        """A state that knows nothing of the parameters."""
+        """A random state, whatever the parameters."""
         k_v, k_h = jax.random.split(key)
         h = bernoulli(jax.random.uniform(k_h, (self.hidden,)), 0.5)
         return self.units.draw(k_v, jnp.zeros(self.visible)), h
@@ -84,26 +92,11 @@ class Harmonium(eqx.Module):
         return v, bernoulli(jax.random.uniform(k_h, h.shape), p_hidden(params, v))
 
     def enter(self, key: Key, params: Params, z: Units, x: Array, sign: Array) -> Units:
-        start, fresh = self.negative_start, self.fresh
-        return binary.enter(start, self.gibbs, key, params, z, x, sign, fresh)
+        return binary.enter(self, key, params, z, x, sign)
 
     def step(self, key: Key, params: Params, z: Units, x: Array, sign: Array) -> Units:
-        return binary.step(self.gibbs, key, params, z, x, sign)
+        return binary.step(self, key, params, z, x, sign)
 
     def grad(self, params: Params, z: Units, x: Array, sign: Array) -> Params:
         """dE/dtheta at the sampled state: the same function in both phases."""
         return Params(-jnp.outer(z.v, z.h), -z.v, -z.h)
-
-    def sample(
-        self,
-        key: Key,
-        params: Params,
-        rows: int = 100,
-        steps: int = 1000,
-        x: Any = None,
-        clamped: Any = None,
-    ) -> Array:
-        """Visible units of `rows` independent chains, `steps` sweeps after a fresh start, (rows,
-        visible); those in the mask `clamped` are held at `x`, (visible,) or (rows, visible).
-        """
-        return binary.sample(self, key, params, rows, steps, x, clamped)

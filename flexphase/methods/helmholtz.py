@@ -20,7 +20,7 @@ from jax import Array
 from ..checks import count, zeros_and_ones
 from ..core import Key
 from . import binary
-from .binary import Units, bernoulli
+from .binary import Units, bernoulli, states
 from .rbm import biased
 
 
@@ -61,12 +61,18 @@ class HelmholtzMachine(eqx.Module):
     """`visible` units of zeros and ones, explained by `hidden` ones. Every tick draws afresh,
     without memory, so phases of one tick suffice.
 
-        Run(HelmholtzMachine(16, 8), *isd(0.5, 1), Rows(bars_and_stripes(4)), Optimiser(0.1))
+    Args:
+        visible: number of visible units, one for each column of the data.
+        hidden: number of hidden units, at least 1.
+        scale: standard deviation of the initial weights; biases begin at 0.
+
+    Example:
+        `Run(HelmholtzMachine(16, 8), *isd(0.5, 1), Rows(bars_and_stripes(4)), Optimiser(0.1))`
     """
 
     visible: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
-    scale: float = eqx.field(static=True, default=0.1)  # standard deviation of the initial weights
+    scale: float = eqx.field(static=True, default=0.1)
 
     def __check_init__(self):
         count(self.visible, "visible")
@@ -110,6 +116,9 @@ class HelmholtzMachine(eqx.Module):
 class HelmholtzNLL(eqx.Module):
     """Exact negative log-likelihood in nats, summed over the rows of the data: -log sum_h p(v, h)
     over all 2^hidden states.
+
+    Args:
+        data: (rows, visible) zeros and ones. At most 20 hidden units can be enumerated.
     """
 
     data: Array = eqx.field(converter=zeros_and_ones)
@@ -120,10 +129,7 @@ class HelmholtzNLL(eqx.Module):
             raise ValueError(
                 f"{hidden} hidden units have 2^{hidden} states, too many to enumerate (at most 20)."
             )
-        numbers = jnp.arange(2**hidden, dtype=jnp.uint32)
-        h = ((numbers[:, None] >> jnp.arange(hidden, dtype=jnp.uint32)[None]) & 1).astype(
-            jnp.float32
-        )
+        h = states(hidden)
 
         def one(v: Array) -> Array:
             rows = jnp.broadcast_to(v, (len(h), len(v)))

@@ -76,7 +76,11 @@ class Hopfield(eqx.Module):
     to learning, whatever b is. Without weights b is the ratio: b of the phases learn and 1 - b
     unlearn, which is dream = (1 - b) / b.
 
-        Run(Hopfield(100), *isd(0.5, 5), Rows(patterns), Optimiser(0.05))
+    Args:
+        units: number of units, at least 2: one for each column of the patterns of -1 and +1.
+        dream: strength of unlearning over that of learning, above 0.
+
+    Example: `Run(Hopfield(100), *isd(0.5, 5), Rows(patterns), Optimiser(0.05))`.
     """
 
     units: int = eqx.field(static=True)
@@ -119,6 +123,12 @@ class Recall(eqx.Module):
     """Mean overlap x s / N with each pattern, `steps` sweeps after a start in which a share
     `flipped` of its units is turned over. 1 is perfect memory; a network that does not move has 1 -
     2 flipped.
+
+    Args:
+        patterns: (rows, units) of -1 and +1.
+        flipped: share of the units that are turned over, from 0 to 1.
+        steps: number of sweeps.
+        seed: chooses the units that are turned over; they are the same at every call.
     """
 
     patterns: Array = eqx.field(converter=signs)
@@ -146,6 +156,9 @@ class Recall(eqx.Module):
 class Stored(eqx.Module):
     """Share of the patterns whose units all agree with their fields, x_i W_i x > 0: the network
     stays there. A field of 0 does not count, so that a network without weights stores nothing.
+
+    Args:
+        patterns: (rows, units) of -1 and +1.
     """
 
     patterns: Array = eqx.field(converter=signs)

@@ -35,8 +35,11 @@ class Noise(Protocol):
 
 
 class GaussianNoise(eqx.Module):
-    """Independent normal variables: feature i is N(mean_i, scale_i^2). `scale` is a number for each
-    feature, or one number for one feature; `mean` is the same, or one number for all.
+    """Independent normal variables: feature i is N(mean_i, scale_i^2).
+
+    Args:
+        scale: a number above 0 for each feature, or one number for one feature.
+        mean: a number for each feature, or one for all.
     """
 
     scale: Array
@@ -64,7 +67,11 @@ class GaussianNoise(eqx.Module):
 
 
 class CoinNoise(eqx.Module):
-    """Independent zeros and ones, x_i = 1 with probability p_i: noise for binary data."""
+    """Independent zeros and ones, x_i = 1 with probability p_i: noise for binary data.
+
+    Args:
+        p: one for each feature, strictly between 0 and 1.
+    """
 
     p: Array = eqx.field(converter=lambda p: probability(p, "p, the probability of a one,"))
 
@@ -104,14 +111,22 @@ def log_machine(params: Machine, v: Array) -> Array:
 
 
 class NCE(eqx.Module):
-    """Learn `log_f(params, x)`, one number for one row x, from `start`, against `noise`.
+    """Learn a density, not normalised, by telling data from noise.
 
     A positive phase shows a datum (`Rows(data)`), every tick of a negative one draws a new noise
-    sample. `nu` belongs to the loss; how often noise is shown is the phases' business, and any b
-    descends the same loss. At b = 1/(1 + nu) both importance weights are equal, 1 + nu, which is
-    logistic regression as it is usually written.
+    sample.
 
-        NCE(log_normal, Precision(jnp.float32(0.5), jnp.float32(0)), GaussianNoise(1.5), nu=10)
+    Args:
+        log_f: log_f(params, x) is one number, the logarithm of the density at one row x.
+        start: the first parameters.
+        noise: `GaussianNoise`, `CoinNoise`, or your own with `features`, `sample` and
+            `log_density`. It must be possible wherever data is.
+        nu: noise samples for each datum in the loss, above 0. The phases say how often noise is
+            shown, and any b descends the same loss. At b = 1/(1 + nu) both terms weigh the same,
+            1/b = nu/(1-b) = 1 + nu: logistic regression as it is usually written.
+
+    Example:
+        `NCE(log_normal, Precision(jnp.float32(0.5), jnp.float32(0)), GaussianNoise(1.5), nu=10)`
     """
 
     log_f: Callable[[Any, Array], Array] = eqx.field(static=True)

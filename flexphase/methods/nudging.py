@@ -58,6 +58,9 @@ def not_centred(method: EquilibriumPropagation, name: str) -> None:
 class RandomSign(eqx.Module):
     """Equilibrium propagation whose nudge has a random sign in each positive phase.
 
+    Args:
+        method: the network, with centred=False.
+
     Example: `RandomSign(EquilibriumPropagation((64, 32, 10)))`; parameters and metrics are those
     of the method inside.
     """
@@ -89,10 +92,16 @@ class RandomSign(eqx.Module):
 
 
 class Holomorphic(eqx.Module):
-    """Equilibrium propagation with nudges at `points` places of a circle of radius beta, an even
-    number; 2 are the centred nudges. The activation must be holomorphic, as jax.nn.sigmoid and
-    jnp.tanh are, and beta small enough that no unit comes near their poles. Example:
-    `Holomorphic(EquilibriumPropagation((64, 32, 10), activation=jax.nn.sigmoid), points=4)`.
+    """Equilibrium propagation with nudges on a circle of radius beta in the complex plane.
+
+    Args:
+        method: the network, with centred=False. Its activation must be holomorphic, as
+            jax.nn.sigmoid and jnp.tanh are, and beta small enough that no unit comes near their
+            poles.
+        points: number of nudges on the circle, an even number; 2 are the centred nudges.
+
+    Example: `Holomorphic(EquilibriumPropagation((64, 32, 10), activation=jax.nn.sigmoid),
+    points=4)`.
     """
 
     method: EquilibriumPropagation

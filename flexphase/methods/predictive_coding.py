@@ -36,16 +36,25 @@ def energy(params: Params, z: States, x: Array, rho: Callable[[Array], Array]) -
 
 
 class PredictiveCoding(Layered):
-    """Layers of `sizes` units, the input first. The stimulus is a pair (input, target):
-    `Rows((inputs, targets))`.
+    """Each layer predicts the next one; activities relax, and weights learn the errors that remain.
 
-    A phase begins at the feed-forward pass. Each step moves the activities by -dt dF/dz.
+    The stimulus is a pair (input, target): `Rows((inputs, targets))`. A phase begins at the
+    feed-forward pass. Each step moves the activities by -dt dF/dz. F = 1/2 sum_l |z_l - mu_l|^2,
+    mu_l = rho(z_{l-1}) W_l + c_l (rho is not applied to the input), with z_L held at the target in
+    a positive phase.
+
+    Args:
+        sizes: units of each layer, the input first and the output last.
+        dt: step of the relaxation, in (0, 1].
+        activation: rho, the activation function of the hidden layers.
+
+    Example: predictive coding as it is usually written:
 
         process = Phases(Clamped(), Fixed(5))
         Run(PredictiveCoding((64, 32, 10)), process, estimators.isd, source, Optimiser(0.04))
 
-    is predictive coding as it is usually written; with `always_on` in place of `estimators.isd`
-    weights and activities move together: incremental predictive coding (Salvatori et al. 2024).
+    With `always_on` in place of `estimators.isd` weights and activities move together: incremental
+    predictive coding (Salvatori et al. 2024).
     """
 
     dt: Array = eqx.field(

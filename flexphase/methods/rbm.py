@@ -44,15 +44,24 @@ def p_visible(params: Params, h: Array) -> Array:
 
 class RBM(eqx.Module):
     """Bernoulli RBM. One step is "visible given hidden (when free), then hidden given visible", so
-    h is always fresh given v and, with phases of one tick, CD-1 is Hinton's CD-1. For
-    `negative_start` see `NegativeStart`.
+    h is always fresh given v and, with phases of one tick, CD-1 is Hinton's CD-1.
+
+    Args:
+        visible: number of visible units, one for each column of the data.
+        hidden: number of hidden units, at least 1.
+        visible_bias: False: the visible biases are not learned and stay at 0.
+        negative_start: where the chain of a negative phase begins: `carry` goes on from the state
+            that the last phase left (eq. 5), `data` makes one step clamped to the last data row,
+            `persistent` goes on from the end of the last negative phase, `random` takes 0 or 1
+            with probability 1/2 for every unit.
+        scale: standard deviation of the initial weights; biases begin at 0.
     """
 
     visible: int = eqx.field(static=True)
     hidden: int = eqx.field(static=True)
     visible_bias: bool = eqx.field(static=True, default=True)
     negative_start: NegativeStart = eqx.field(static=True, default="carry")
-    scale: float = eqx.field(static=True, default=0.01)  # standard deviation of the initial weights
+    scale: float = eqx.field(static=True, default=0.01)
 
     def __check_init__(self):
         binary.check_units(self.visible, self.hidden, 1, self.negative_start)
@@ -67,7 +76,7 @@ class RBM(eqx.Module):
         return Params(W, jnp.zeros(self.visible), jnp.zeros(self.hidden)), z
 
     def fresh(self, key: Key) -> tuple[Array, Array]:
-        """A state that knows nothing of the parameters."""
+        """A random state, whatever the parameters."""
         return binary.coins(key, self.visible, self.hidden)
 
     def gibbs(
@@ -81,11 +90,10 @@ class RBM(eqx.Module):
         return v, bernoulli(u[self.visible :], p_hidden(params, v))
 
     def enter(self, key: Key, params: Params, z: Units, x: Array, sign: Array) -> Units:
-        start, fresh = self.negative_start, self.fresh
-        return binary.enter(start, self.gibbs, key, params, z, x, sign, fresh)
+        return binary.enter(self, key, params, z, x, sign)
 
     def step(self, key: Key, params: Params, z: Units, x: Array, sign: Array) -> Units:
-        return binary.step(self.gibbs, key, params, z, x, sign)
+        return binary.step(self, key, params, z, x, sign)
 
     def grad(self, params: Params, z: Units, x: Array, sign: Array) -> Params:
         """dE/dtheta at the sampled state: the same function in both phases."""

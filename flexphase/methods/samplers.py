@@ -32,6 +32,9 @@ class Sampler(Protocol):
 class Gibbs(eqx.Module):
     """Units 0 and 1, visited one after the other: P(z_i = 1 | rest) = sigmoid(E(z_i = 0) - E(z_i =
     1)), exact for every energy. A sweep over n units takes the energy 2n times.
+
+    Args:
+        binary: tells `EnergyModel` that the units are 0 or 1; leave it at True.
     """
 
     binary: bool = eqx.field(static=True, default=True)
@@ -48,9 +51,13 @@ class Gibbs(eqx.Module):
 
 
 class Langevin(eqx.Module):
-    """z' = z - step dE/dz + sqrt(2 step) noise. The stationary law is off by O(step), unless
-    `metropolis` accepts or rejects each step (MALA), which makes it exact for every step size; a
-    step to where the energy is not finite is then rejected too.
+    """z' = z - step dE/dz + sqrt(2 step) noise, with noise from N(0, 1).
+
+    Args:
+        step: size of a step, above 0. The stationary law is off by O(step).
+        metropolis: accept or reject each step (MALA), which makes the law exact for every step
+            size; a step to where the energy is not finite is then rejected too.
+        binary: tells `EnergyModel` that the units are real numbers; leave it at False.
     """
 
     step: Array = eqx.field(converter=_step_size, default=0.01)
@@ -72,7 +79,12 @@ class Langevin(eqx.Module):
 
 
 class Descent(eqx.Module):
-    """z' = z - step dE/dz: no noise, towards the nearest minimum of the energy."""
+    """z' = z - step dE/dz: no noise, towards the nearest minimum of the energy.
+
+    Args:
+        step: size of a step, above 0.
+        binary: tells `EnergyModel` that the units are real numbers; leave it at False.
+    """
 
     step: Array = eqx.field(converter=_step_size, default=0.1)
     binary: bool = eqx.field(static=True, default=False)

@@ -35,7 +35,11 @@ class VisibleUnits(Protocol):
 
 
 class BinaryUnits(eqx.Module):
-    """n units that are 0 or 1."""
+    """n units that are 0 or 1.
+
+    Args:
+        n: number of units, at least 1.
+    """
 
     n: int = eqx.field(static=True)
 
@@ -56,7 +60,11 @@ class BinaryUnits(eqx.Module):
 
 
 class SoftmaxUnits(eqx.Module):
-    """n units of which exactly one is 1: a label."""
+    """n units of which exactly one is 1: a label.
+
+    Args:
+        n: number of units, at least 2: the classes.
+    """
 
     n: int = eqx.field(static=True)
 
@@ -84,7 +92,10 @@ class SoftmaxUnits(eqx.Module):
 class GaussianUnits(eqx.Module):
     """n real numbers with standard deviation sigma given the hidden units.
 
-    sigma is not learned: 1 suits data that were standardised; take less where clusters are narrow.
+    Args:
+        n: number of units, at least 1.
+        sigma: above 0, and not learned: 1 suits data that were standardised; take less where
+            clusters are narrow.
     """
 
     n: int = eqx.field(static=True)
@@ -116,7 +127,11 @@ class GaussianUnits(eqx.Module):
 
 
 class MixedUnits(eqx.Module):
-    """Units of several kinds side by side: `MixedUnits((GaussianUnits(64), SoftmaxUnits(10)))`."""
+    """Units of several kinds side by side: `MixedUnits((GaussianUnits(64), SoftmaxUnits(10)))`.
+
+    Args:
+        parts: the units of each kind, in the order of their columns in the data.
+    """
 
     parts: tuple[Any, ...] = eqx.field(converter=tuple)
 
