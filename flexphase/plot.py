@@ -266,7 +266,7 @@ def raster(record: Record, name: str = "trace", lane: int = 0, ax: Any = None) -
 
     Binary rows are drawn as filled where they are on, others as lines scaled to their range.
     """
-    seen = {key: _one_lane(record, values, lane) for key, values in record.observed(name).items()}
+    seen = {key: values.values for key, values in record.lane(lane).observed(name).items()}
     sign, first = seen.pop("sign"), seen.pop("first")
     rows = {
         f"{key}" if v.ndim == 1 else f"{key} {i}": part
@@ -301,10 +301,3 @@ def raster(record: Record, name: str = "trace", lane: int = 0, ax: Any = None) -
     ax.set_title(f"grey: negative phases{rest}", fontsize="medium")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
-
-
-def _one_lane(record: Record, values: xr.DataArray, lane: int) -> np.ndarray:
-    lanes = record["diverged_at"]
-    if not 0 <= lane < lanes.size:
-        raise ValueError(f"the record has {lanes.size} networks, numbered from 0; no {lane}.")
-    return values.values.reshape(lanes.size, *values.shape[lanes.ndim :])[lane]

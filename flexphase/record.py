@@ -33,9 +33,10 @@ HARMLESS = ("--xla_force_host_platform_device_count=", "--xla_dump_")  # flags
 class Record:
     """Metrics, parameters and provenance of a run.
 
-    `dataset` has a dimension for each swept quantity (seed, b, ...) and `record`; clocks, metrics,
-    final parameters (`params.*`) and, with slow weights, the same of the averaged machine
-    (`averaged.*`) are its variables.
+    Args:
+        dataset: has a dimension for each swept quantity (seed, b, ...) and `record`; clocks,
+            metrics, final parameters (`params.*`) and, with slow weights, the same of the averaged
+            machine (`averaged.*`) are its variables.
     """
 
     dataset: xr.Dataset
@@ -142,6 +143,16 @@ class Record:
             known = {d: self[d].values.tolist() for d in map(str, self["diverged_at"].dims)}
             raise ValueError(f"the record has no {chosen} ({error}); it has {known}.") from None
 
+    def lane(self, number: int) -> "Record":
+        """One network, by its number counted through all dimensions: `record.lane(3)`."""
+        lanes = self["diverged_at"]
+        if not 0 <= number < lanes.size:
+            raise ValueError(
+                f"the run has {lanes.size} trained networks, numbered from 0; there is no {number}."
+            )
+        at = np.unravel_index(number, lanes.shape)
+        return Record(self.dataset.isel(dict(zip(lanes.dims, at, strict=True))))
+
     def observed(self, name: str) -> dict[str, xr.DataArray]:
         """What the observer of that name returned: arrays by name, lane dimensions first."""
         prefix = f"observed.{name}."
@@ -202,33 +213,28 @@ class Record:
 
         Example: `record.sel(seed=3).parameters(averaged=True)`.
         """
-        lanes = self["diverged_at"]
-        if lane is None and lanes.size > 1:
+        if lane is None and (networks := self["diverged_at"].size) > 1:
             raise ValueError(
-                f"the record holds {lanes.size} networks; choose one: record.sel(seed=0), or "
-                "lane=0."
+                f"the record holds {networks} networks; choose one: record.sel(seed=0), or lane=0."
             )
-        if not 0 <= (lane := lane or 0) < lanes.size:
-            raise ValueError(
-                f"the run has {lanes.size} trained networks, numbered from 0; there is no {lane}."
-            )
+        one = self.lane(lane or 0)
         if averaged:
             self._need_average()
-        kept = self.averaged_params if averaged else self.params
+        kept = one.averaged_params if averaged else one.params
         if not kept:
             raise ValueError(
                 "this record holds no parameters: its sweep did not keep them; "
                 "run it with keep_params=True."
             )
-        method = self.method(allow)
+        method = one.method(allow)
         with files.understood("the method of this record cannot be rebuilt"):
             like = jax.eval_shape(lambda: method.init(jax.random.key(0))[0])
 
         def leaf(path: Any, shape: Any) -> jax.Array:
             name = leaf_name(path) or "theta"
-            if name not in kept or kept[name].shape[lanes.ndim :] != shape.shape:
+            if name not in kept or kept[name].shape != shape.shape:
                 raise ValueError("the parameters in this record do not fit its method.")
-            return jnp.asarray(kept[name].reshape(lanes.size, *shape.shape)[lane], shape.dtype)
+            return jnp.asarray(kept[name], shape.dtype)
 
         return jax.tree_util.tree_map_with_path(leaf, like)
 
@@ -267,14 +273,14 @@ def version(package: str) -> str:
 
 def deciding_versions() -> dict[str, str]:
     """The versions that decide the bits of a result, and what the names in a description mean; and
-    the settings of JAX and XLA that decide them, where they are not their own.
+    the settings of JAX and XLA that decide the bits, where they differ from the defaults.
     """
     numbers = {name: __version__ if name == "flexphase" else version(name) for name in VERSIONED}
     return numbers | settings_of_jax() | settings_of_xla()
 
 
 def settings_of_jax() -> dict[str, str]:
-    """The settings that decide bits, where they are not those with which JAX starts."""
+    """The settings that decide bits, where they differ from JAX's defaults."""
     usual = {
         "jax_enable_x64": False,
         "jax_default_prng_impl": "threefry2x32",

@@ -37,8 +37,8 @@ def add(subparsers: Any) -> None:
     p.set_defaults(func=run, parser=type(p))
 
 
-def measuring(p: argparse.ArgumentParser, **given: Any) -> None:
-    """The options of `plan` itself; `given` are new defaults for them."""
+def measuring(p: argparse.ArgumentParser) -> None:
+    """The options of `plan` itself."""
     group = p.add_argument_group("measuring")
     group.add_argument(
         "--bias", type=positive, default=0.1, help="share of an update that its bias may have"
@@ -73,7 +73,6 @@ def measuring(p: argparse.ArgumentParser, **given: Any) -> None:
         action="store_true",
         help="the slow weights of the run: plan for them, or measure at them",
     )
-    p.set_defaults(**given)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,16 +95,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def options_of(args: argparse.Namespace) -> argparse.Namespace:
-    """All options: those before the learner are defaults for those after it."""
-    names = ("bias", "pilots", "seed", "lanes", "json", "checkpoint", "loss", "lane", "averaged")
-    known = {name: getattr(args, name) for name in names}
+    """All options: those before the learner hold unless one after it says otherwise."""
     p = args.parser(prog=f"flexphase plan {args.learner}")
-    measuring(p, **known)
+    measuring(p)
     if args.learner in METHODS:
         groups.data_and_model(p, METHODS[args.learner])
         groups.learning_rule(p, METHODS[args.learner])
         groups.length(p.add_argument_group("training"), METHODS[args.learner])
-    return p.parse_args(args.more)
+    return p.parse_args(args.more, argparse.Namespace(**vars(args)))
 
 
 def refuse_for_checkpoints(options: argparse.Namespace) -> None:
@@ -118,8 +115,8 @@ def refuse_for_checkpoints(options: argparse.Namespace) -> None:
 
 
 def for_task(task: Task, words: argparse.Namespace, options: argparse.Namespace) -> Any:
-    """Advice for the run that these words of train describe, read as they say: as its slow weights
-    where it has them, or where --averaged asks for them.
+    """Advice for the run that these words of train describe. Its result is read from the slow
+    weights if it has them or --averaged asks for them, else from the last iterate.
     """
     from ..classification import Wrong
     from ..theory.ahead import most_lanes, plan_run
@@ -141,9 +138,8 @@ def for_task(task: Task, words: argparse.Namespace, options: argparse.Namespace)
 
 
 def for_record(kept: Kept, options: argparse.Namespace) -> Any:
-    """Advice for another run like this one, read as it was (slow weights where it has them), or at
-    its parameters; the latter is all that can be said of a record made in Python, which does not
-    hold its metric.
+    """Advice for another run like this one, or at its parameters (--checkpoint). A record made in
+    Python does not hold its metric, so its advice is always at its parameters.
     """
     if not options.checkpoint and "options" in kept.record.attrs:
         refuse_for_checkpoints(options)

@@ -33,8 +33,8 @@ class Kept(NamedTuple):
 
     @property
     def task(self) -> Any:
-        """The task of flexphase train that made this record, its data loaded again; one that has
-        become another meanwhile is refused.
+        """The task of flexphase train that made this record, its data loaded again; a ValueError if
+        data or code have changed since.
         """
         from ..describe import describe, difference
         from ..lanes import lanes
@@ -54,23 +54,15 @@ class Kept(NamedTuple):
         large to be in the record.
         """
         import jax
-        import numpy as np
 
         from ..describe import digests
 
-        shape = self.record["diverged_at"].shape
-        if not 0 <= lane < int(np.prod(shape)):
-            raise ValueError(
-                f"the run has {int(np.prod(shape))} trained networks, numbered from 0; there is "
-                f"no {lane}."
-            )
-        at = dict(zip(self.record["diverged_at"].dims, np.unravel_index(lane, shape), strict=True))
-        data = ()
+        one, data = self.record.lane(lane), ()
         wanted = digests(self.record.config["run"])
         lacks = any(f"data.{digest}" not in self.record.dataset for digest in wanted)
         if lacks and "options" in self.record.attrs:
             data = tuple(jax.tree.leaves(self.task.run.source))
-        return type(self.record)(self.record.dataset.isel(at)).run(data)
+        return one.run(data)
 
     @property
     def label(self) -> str:
