@@ -30,6 +30,11 @@ class ForwardForwardError(OverLanes):
     Every label needs a product of its own in the second layer, so an image costs about 0.3 updates:
     draw curves on a fixed subset (60 points on 1,000 images cost about a sixth of 120,000 updates)
     and evaluate all images at the end.
+
+    Args:
+        images: (rows, pixels); the label is overlaid on the first `classes` pixels.
+        labels: whole numbers from 0, one for each row.
+        classes: number of labels.
     """
 
     images: Array
@@ -41,10 +46,7 @@ class ForwardForwardError(OverLanes):
         self.labels = jnp.asarray(whole_labels(labels, len(self.images), classes))
 
     def __call__(self, params: forward_forward.Params) -> np.ndarray:
-        if MISSING:
-            scores = jax_scores(params, self.images, self.classes)
-        else:
-            scores = forward_forward_scores(params, self.images, self.classes)
+        scores = scores_of(params, self.images, self.classes)
         wrong = np.argmax(scores, axis=-1) != np.asarray(self.labels)
         return np.where(np.isfinite(scores).all((1, 2)), wrong.mean(-1), np.nan)
 
@@ -56,6 +58,13 @@ class Wrong(eqx.Module):
 
     def __call__(self, params: Any) -> Array:
         return 1 - self.accuracy(params)
+
+
+def scores_of(params: forward_forward.Params, images: Array, classes: int) -> np.ndarray:
+    """The goodness of every label on every image, (lanes, rows, classes)."""
+    if MISSING:
+        return np.asarray(jax_scores(params, images, classes))
+    return forward_forward_scores(params, images, classes)
 
 
 @eqx.filter_jit
@@ -85,8 +94,14 @@ def label_free_energies(params: Params, images: Array, classes: int) -> Array:
 
 class FreeEnergyError(eqx.Module):
     """The label of least free energy: exact, p(label | image) is proportional to exp(-F(image,
-    label)) over one-hot labels. With `binary=False` pixels may be any numbers, for a `Harmonium`
-    with Gaussian ones: what they contribute by themselves is the same for all labels.
+    label)) over one-hot labels.
+
+    Args:
+        images: (rows, pixels), zeros and ones.
+        labels: whole numbers from 0, one for each row.
+        classes: number of labels, the last visible units of the machine.
+        binary: False: pixels may be any numbers, for a `Harmonium` with Gaussian ones; what they
+            contribute by themselves is the same for all labels.
     """
 
     images: Array
@@ -131,6 +146,14 @@ def label_activity(
 class SampledError(eqx.Module):
     """The label unit that is most often on while the pixels are clamped and the rest is sampled:
     how the paper reads the label.
+
+    Args:
+        images: (rows, pixels), zeros and ones.
+        labels: whole numbers from 0, one for each row.
+        classes: number of labels, the last visible units of the machine.
+        steps: Gibbs steps over which the activity of the label units is averaged, at least 1.
+        burn_in: Gibbs steps before these, from label units at random.
+        seed: of the random numbers; they are the same at every call.
     """
 
     images: Array
@@ -192,8 +215,8 @@ def class_samples(
         )
         return p_visible(params, bernoulli(jax.random.uniform(k_h, p.shape), p))[:, :pixels]
 
-    # Pixels at random are a trap: half of them on is far from any digit, and chains that begin
-    # there may never leave. Random h is not.
+    # Begin with random h, not with random pixels: these are far from any digit (half are on), and
+    # chains that begin there may never leave.
     h = bernoulli(
         jax.random.uniform(jax.random.fold_in(key, 2**32 - 1), (classes * each, params.W.shape[1])),
         0.5,

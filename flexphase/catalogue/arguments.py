@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 def not_empty(text: str) -> str:
-    """A word that is not empty, as one of the shell is whose variable is not set."""
+    """A word that is not empty; an unset variable of the shell gives an empty one."""
     if not text:
         raise argparse.ArgumentTypeError("an empty word names nothing; give a name or leave it out")
     return text

@@ -23,7 +23,7 @@ SHOWN = 500
 
 
 def hidden_units(group: Any, default: int | None, words: str = "number of hidden units") -> None:
-    """`--hidden N`: one hidden layer. With a default of None the words say what it is."""
+    """`--hidden N`: one hidden layer. If `default` is None, `words` name the default."""
     group.add_argument("--hidden", type=units, default=default, help=words)
 
 

@@ -31,7 +31,7 @@ def options(group: Any) -> None:
     )
 
 
-def above_zero(args: argparse.Namespace) -> Any:
+def make_conductances(args: argparse.Namespace) -> Any:
     """The optimiser of the options, with conductances that stop at 0: `make` of `make_run`."""
     from functools import partial
 
@@ -48,11 +48,11 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     """Pixels come as voltages of both signs, and a reference of 1 volt; outputs are the classes."""
     import numpy as np
 
-    from ..checks import above_zero as check
+    from ..checks import above_zero
     from ..data import Rows
     from ..methods import ResistorNetwork, layered_edges
 
-    check(args.volts, "--volts", most=1e6)
+    above_zero(args.volts, "--volts", most=1e6)
 
     def sources(images: "np.ndarray") -> "np.ndarray":
         on = args.volts * images
@@ -65,7 +65,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
         layered_edges(*nodes), range(nodes[0]), outputs, args.nudge, twins=not args.apart
     )
     metrics = wrong_answers(data, method, sources)
-    return Task(make_run(args, method, source, above_zero(args)), metrics)
+    return Task(make_run(args, method, source, make_conductances(args)), metrics)
 
 
 METHOD = MethodEntry(

@@ -5,7 +5,7 @@ from typing import Any
 
 from .arguments import positive
 from .common import hidden_layers, make_run, one_hot, wrong_answers
-from .coupled import above_zero
+from .coupled import make_conductances
 from .entries import Input, MethodEntry, Task
 
 
@@ -26,7 +26,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     sizes = (data.images.shape[1], *args.hidden, data.classes)
     method = DeepResistor(sizes, args.beta, args.gain)
     metrics = wrong_answers(data, method)
-    return Task(make_run(args, method, source, above_zero(args)), metrics)
+    return Task(make_run(args, method, source, make_conductances(args)), metrics)
 
 
 METHOD = MethodEntry(

@@ -71,10 +71,10 @@ def choose(
         return JaxEngine()
     reasons = []
     for engine in compiled(threads):
-        refusals = [reason for r in runs_of(run) if (reason := engine.refuses(r))]
-        if not refusals:
+        refusal = next(filter(None, map(engine.refuses, runs_of(run))), None)
+        if refusal is None:
             return engine
-        reasons.append(refusals[0])
+        reasons.append(refusal)
     if name == "native":
         raise ValueError(" ".join(reasons) + " Use engine='jax' or 'auto'.")
     return JaxEngine()

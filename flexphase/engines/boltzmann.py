@@ -98,7 +98,7 @@ class BoltzmannEngine:
         noise: Any = None,
         written: Any = None,
     ) -> State:
-        """In pieces of about a third of a second. For tests, in the place of our own: `noise`
+        """In pieces of about a third of a second. Tests may give the random numbers: `noise`
         (ticks, lanes, visible + hidden), and `written` (ticks, lanes, 3, parameters) of the writes
         to devices.
         """

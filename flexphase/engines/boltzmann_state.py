@@ -60,8 +60,8 @@ def bits(data: Any) -> np.ndarray:
 
 
 def joined(method: Any) -> dict[str, np.ndarray]:
-    """The order of the units in a sweep, to whom each is joined (joined[first[i] : first[i + 1]]),
-    and where the same pair is listed the other way round.
+    """The order of the units in a sweep, the units that unit i is joined to (joined[first[i] :
+    first[i + 1]]), and for each pair (i, j) the place of (j, i) in that list.
     """
     mask, colour = np.asarray(method.mask), np.asarray(method.colour)
     if mask.ndim == 3:

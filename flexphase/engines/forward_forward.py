@@ -21,7 +21,7 @@ from ..methods import forward_forward as method
 from .jax import start
 from .tapes import check_signs, not_on_tape, remembers, said, unheld
 
-BLOCK = 2048  # ticks between two looks at the keyboard
+BLOCK = 2048  # ticks per block; after each, progress is reported and Ctrl-C is handled
 
 
 class ForwardForwardEngine:

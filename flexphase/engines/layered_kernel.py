@@ -89,13 +89,13 @@ class Kernel:
 
     @property
     def late_names(self) -> list[str]:
-        """What of the first layer is written late (see native/layered_input.h)."""
+        """Arrays of the first layer that are updated late (see native/layered_input.h)."""
         names = ["0.W", "0.c", "gathered", "steps"] if self.late else []
         return names + (["0.m_W", "0.m_c", "trace", "deferred"] if self.momentum else [])
 
     @property
     def kept_names(self) -> list[str]:
-        """State.noise: what a state has no other place for."""
+        """Arrays that are kept in State.noise, because a state has no other field for them."""
         waits = [f"{i}.s_kept" for i in range(len(self.sizes) - 1)] + ["x_kept", "kept", "known"]
         return self.late_names + (waits if self.memory == WAITING else [])
 

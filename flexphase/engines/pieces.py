@@ -1,8 +1,8 @@
-"""Phases as the kernels are told of them: whole, or cut where a stimulus changes inside a phase.
+"""Phases in the form that the kernels take: whole, or cut where a stimulus changes inside a phase.
 
 The kernels show one stimulus per phase. Where a source has a clock of its own (`Held`), a positive
 phase is cut into pieces, each a phase to the kernels, with the weights that its ticks have in the
-whole one. Free phases need not be cut: what they would be shown is not seen.
+whole one. Free phases need not be cut: a free network does not see its stimulus.
 """
 
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Phase tapes: what the lanes will be told, drawn ahead in blocks from the very keys that `tick`
+"""Phase tapes: the coming phases of all lanes, drawn ahead in blocks with the same keys that `tick`
 would use.
 """
 
@@ -64,7 +64,7 @@ def remembers(estimator: Any) -> bool:
     return isinstance(estimator, TwoTerm)
 
 
-#: The rules of the paper say the same at all ticks between; to try them would cost a compilation.
+#: Rules of the paper, known to be `steady`; testing them would cost a compilation.
 OWN = (weigh_isd, weigh_always_on)
 #: Rules are tried on phases of few ticks and of very many: at all ticks near both ends, and at some
 #: between.

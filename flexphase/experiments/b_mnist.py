@@ -50,11 +50,7 @@ def sweeps(size: dict[str, Any]) -> dict[str, Sweep]:
     shared |= {"shown": size["shown"], "sampled": size["sampled"]}
     grid = cells(b=BS, eta=ETAS, **shared)
     how: dict[str, Any] = {"records": 4, "average": 0.5, "lanes": 4, "cost": 100}
-    return {
-        "b": Sweep(
-            "b-mnist", f"{__name__}:build", f"{__name__}:metrics", grid, size["seeds"], **how
-        )
-    }
+    return {"b": Sweep("b-mnist", BUILD, METRICS, grid, size["seeds"], **how)}
 
 
 def build(sampled: int, **cell: Any) -> Run:

@@ -10,7 +10,7 @@ import xarray as xr
 
 from ..files import content, plain_json
 from ..progress import say
-from ..record import deciding_versions, versions
+from ..record import versions
 from ..report.display import Display
 from ..report.files import DARK, LIGHT, drawn, picture, pictures, recorded
 from ..report.findings import VERDICTS
@@ -148,7 +148,7 @@ def facts(own: dict[str, Any], elapsed: dict[str, float]) -> dict[str, str]:
         "time for everything": clock(sum(elapsed.get(name, 0.0) for name in own)),
         "time per figure": ", ".join(f"{name} {clock(elapsed.get(name, 0.0))}" for name in own),
         "machine": hardware(),
-        "versions": ", ".join(f"{k} {v}" for k, v in (deciding_versions() | versions()).items()),
+        "versions": ", ".join(f"{k} {v}" for k, v in versions().items()),
     }
     if {"fig2_bas", "fig3"} <= own.keys():
         bars = elapsed.get("fig2_bas", 0.0) + elapsed.get("fig3", 0.0)

@@ -9,6 +9,7 @@ from ..checks import above_zero, from_zero
 from ..core import Key, Method, PyTree, declares
 from ..methods.binary import Units
 from .limits import limit, whole_bits
+from .synapses import normal
 
 READ = 0x52454144  # the key of the read noise, far from the keys that methods make of their own
 
@@ -54,13 +55,8 @@ class Circuit(eqx.Module):
         """The weights as this tick sees them."""
         if self.read_noise is None:
             return params
-        leaves, treedef = jax.tree.flatten(params)
-        keys = jax.random.split(jax.random.fold_in(key, READ), len(leaves))
-        noisy = [
-            w + self.read_noise * jax.random.normal(k, w.shape)
-            for k, w in zip(keys, leaves, strict=True)
-        ]
-        return jax.tree.unflatten(treedef, noisy)
+        xi = normal(jax.random.fold_in(key, READ), params)
+        return jax.tree.map(lambda w, noise: w + self.read_noise * noise, params, xi)
 
     def levelled(self, z: PyTree) -> PyTree:
         """The activity at the nearest of its levels."""

@@ -20,25 +20,30 @@ Limit = Any  # a number that `grid` may sweep; None: the device has no such limi
 
 
 class Device(eqx.Module):
-    """What a synapse makes of a change, in this order; None: it has no such limit.
+    """What a synapse makes of a change; its limits act in the order below.
 
-    | field | meaning |
-    |---|---|
-    | `delay` | a change arrives so many ticks late |
-    | `pulse` | the smallest change: writes are whole numbers of pulses of this size |
-    | `asymmetry` a | increases are 1 + a, decreases 1 - a times what was asked for |
-    | `nonlinearity` n | soft bounds: times 1 - n w/R upwards and 1 + n w/R downwards |
-    | `spread` | from device to device: log-normal factors, mean 1, this sd of the logarithm |
-    | `proportional` | write noise: times 1 + proportional N(0, 1), afresh at every write |
-    | `bits` | levels k R / (2^(bits-1) - 1), \\|k\\| < 2^(bits-1): signed integers |
-    | `noise` | write noise: plus noise N(0, 1), at every write |
-    | `range` R | weights stay within -R and R |
-    | `leak`, `rest` | w - rest decays by exp(-1/leak) per tick |
-    | `dead`, `stuck` | shares of synapses at 0, and at -R or R, for ever |
+    None: the device has no such limit. Numbers are leaves: `grid` sweeps them. Noise differs from
+    lane to lane.
 
-    `rounding` says how a change becomes a whole number of pulses or levels: `nearest`, so that
-    less than half a step is lost, or `stochastic`, up with the probability that makes its mean the
-    change (unbiased). Numbers are leaves: `grid` sweeps them. Noise differs from lane to lane.
+    Args:
+        leak, rest: w - rest decays by exp(-1/leak) per tick; leak is in ticks, above 0.
+        delay: a change arrives so many ticks late.
+        pulse: the smallest change: writes are whole numbers of pulses of this size, above 0. Not
+            together with bits.
+        asymmetry: a in [-1, 1]: increases are 1 + a, decreases 1 - a times what was asked for.
+        nonlinearity: n in [0, 1], soft bounds: changes are multiplied by 1 - n w/R upwards and by
+            1 + n w/R downwards.
+        spread: from device to device: changes are multiplied by log-normal factors of mean 1; this
+            is the sd of the logarithm.
+        proportional: write noise: changes are multiplied by 1 + proportional N(0, 1), afresh at
+            every write.
+        bits: signed integers as levels: k R / (2^(bits-1) - 1), |k| < 2^(bits-1); from 2 to 23.
+        rounding: how a change becomes a whole number of pulses or levels: `nearest`, which loses
+            changes of less than half a step, or `stochastic`, up with the probability that makes
+            its mean the change (unbiased).
+        noise: write noise: noise N(0, 1) is added at every write.
+        range: R, above 0: weights stay within -R and R. bits, nonlinearity and stuck need it.
+        dead, stuck: shares of synapses at 0, and at -R or R, for ever.
 
     Example: `OnDevice(Optimiser(0.01), Device(bits=8, range=4, rounding="stochastic"))`.
     """

@@ -44,8 +44,8 @@ def uniform(key: Key, params: PyTree) -> PyTree:
 
 
 def tied(params: PyTree) -> PyTree:
-    """Two places of a weight that a pair of units shares hold the same: those above the diagonal
-    decide.
+    """Copies the upper triangle of W to the lower: a pair of units has one weight, written twice.
+    Parameters of other kinds stay as they are.
     """
     if not isinstance(params, Couplings):
         return params

@@ -16,15 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..catalogue import RULES
 from ..checks import count
-from ..classification import jax_scores
+from ..classification import scores_of
 from ..core import Optimiser, Run
 from ..data import LabelContrast, Rows
-from ..kernels import MISSING, forward_forward_scores
 from ..methods import EquilibriumPropagation, ForwardForward
 from ..replicas import Batches, Replicas
 from .learning import learn, rule_of, seed_of, ticks_for
 
-BLOCK = 256  # rows that are answered at once; always as many, so that a row's answer is its own
+BLOCK = 256  # rows per call; always as many, so that other rows do not change the bits of an answer
 
 
 class PhaseClassifier(ClassifierMixin, BaseEstimator):
@@ -136,10 +135,7 @@ class ForwardForwardClassifier(PhaseClassifier):
     def _proba(self, X: np.ndarray) -> np.ndarray:
         lane = jax.tree.map(lambda leaf: leaf[None], self.params_)
         X, classes = self._with_room(X), len(self.classes_)
-        if MISSING:
-            goodness = np.asarray(jax_scores(lane, jnp.asarray(X), classes))[0]
-        else:
-            goodness = forward_forward_scores(lane, X, classes)[0]
+        goodness = scores_of(lane, jnp.asarray(X), classes)[0]
         return softmax(goodness.astype(np.float64), axis=1)
 
 
