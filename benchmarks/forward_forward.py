@@ -23,7 +23,7 @@ import optax
 from flexphase import Optimiser, Run, rules
 from flexphase.classification import ForwardForwardError
 from flexphase.data import LabelContrast, mnist
-from flexphase.engines.forward_forward import ForwardForward as Native
+from flexphase.engines.forward_forward import ForwardForwardEngine
 from flexphase.engines.jax import JaxEngine
 from flexphase.lanes import lanes
 from flexphase.machine import cores
@@ -200,12 +200,10 @@ def main():
     train, test = mnist()
     some = test.images[:2000], test.labels[:2000]
     for rule in ("two-term", "isd"):
-        native = Ours(rule, Native(args.threads), train)
+        native = Ours(rule, ForwardForwardEngine(args.threads), train)
         contestants = {"native": native, "jax": Ours(rule, JaxEngine(), train)}
         if find_spec("torch"):
-            contestants |= {
-                f"PyTorch, {n} threads": Torch(rule, train, n) for n in {1, cores(None)}
-            }
+            contestants |= {f"PyTorch, {n} threads": Torch(rule, train, n) for n in {1, cores()}}
         else:
             print("PyTorch is left out, for it is not installed: pip install 'flexphase[bench]'")
         errors = {}

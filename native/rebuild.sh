@@ -6,7 +6,7 @@ set -e
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
 build=build/native
-"$python" -m pip install --quiet --disable-pip-version-check nanobind ninja  # what a build needs
+"$python" -m pip install --quiet --disable-pip-version-check nanobind ninja cmake  # what a build needs
 export PATH="$(dirname "$("$python" -c 'import sys; print(sys.executable)')"):$PATH"
 executable=$("$python" -c 'import sys; print(sys.executable)')
 [ -f $build/build.ninja ] ||

@@ -4,7 +4,7 @@
 set -e
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
-"$python" -m pip install --quiet --disable-pip-version-check nanobind ninja  # what a build needs
+"$python" -m pip install --quiet --disable-pip-version-check nanobind ninja cmake  # what a build needs
 export PATH="$(dirname "$("$python" -c 'import sys; print(sys.executable)')"):$PATH"
 cmake -S . -B build/sanitize -G Ninja -DFLEXPHASE_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DPython_EXECUTABLE="$("$python" -c 'import sys; print(sys.executable)')" >/dev/null
