@@ -76,9 +76,14 @@ def test_swept_quantities_stay_dimensions():
 
 
 def test_arviz_reads_it(record):
+    """R-hat of Gelman and Rubin (1992), computed here: sqrt((B/W + n - 1) / n)."""
     arviz = pytest.importorskip("arviz")
     nll = to_arviz(record)["posterior"].to_dataset()
-    assert np.isfinite(float(arviz.rhat(nll)["nll"]))
+    chains = record["nll"].transpose("seed", "record").values.astype(float)
+    n = chains.shape[1]
+    between, within = n * chains.mean(1).var(ddof=1), chains.var(1, ddof=1).mean()
+    expected = np.sqrt((between / within + n - 1) / n)
+    np.testing.assert_allclose(arviz.rhat(nll, method="identity")["nll"], expected, rtol=1e-5)
 
 
 def test_torch_state_dicts_and_back():
