@@ -8,7 +8,7 @@ from typing import Any
 from .chart import Curve, chart
 from .common import say, show, status
 
-PHASES, LENGTH, ETA, SEEDS = 40_000, 20, 0.01, 4
+PHASES, LENGTH, ETA, SEEDS = 80_000, 20, 0.01, 4
 WORDS = {
     "two-term": "both phases in turn, one update for a pair",
     "ISD": "one random phase, one update",
@@ -50,7 +50,12 @@ def run(args: argparse.Namespace) -> None:
 
 def trained() -> dict[str, Any]:
     """A record for each rule."""
-    from .. import NLL, RBM, Optimiser, Rows, Run, aol, bars_and_stripes, cd, isd, train
+    from ..core import Optimiser, Run
+    from ..data import Rows, bars_and_stripes
+    from ..likelihood import NLL
+    from ..methods import RBM
+    from ..rules import aol, cd, isd
+    from ..training import train
 
     data = bars_and_stripes(4)
     rules = {"two-term": cd(LENGTH), "ISD": isd(0.5, LENGTH), "always on": aol(0.5, LENGTH)}
