@@ -21,12 +21,13 @@ EXACT = "--xla_cpu_max_isa=AVX"  # AVX has no fused multiply-add
 def exact_lanes() -> bool:
     """Ask JAX for lanes whose bits do not depend on how many there are; call it before JAX starts.
 
-    LLVM fuses a * b + c into one rounding, or not, as the shapes have it. This adds
+    Depending on the shapes, LLVM rounds a * b + c once (fused) or twice. This adds
     --xla_cpu_max_isa=AVX to XLA_FLAGS (AVX has no fused multiply-add), for the whole process, and
     costs up to a third of JAX's speed; compiled engines are exact anyway. The command line and its
     workers call it. An xla_cpu_max_isa that is there already is left alone.
 
-    Returns: will it be so? False on other processors than x86, or if JAX has already started.
+    Returns: will lanes be exact? False on other processors than x86, if JAX has already started
+    without the flag, or if XLA_FLAGS has another xla_cpu_max_isa.
     """
     flags = os.environ.get("XLA_FLAGS", "")
     if platform.machine() not in ("x86_64", "AMD64"):

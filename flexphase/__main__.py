@@ -10,7 +10,7 @@ from .stopping import STOPPING
 def main() -> None:
     """Run one command and end the process with its exit code.
 
-    Nothing of the libraries is taken down first: threads of JAX that still compile would crash.
+    Libraries are not shut down first: threads of JAX that still compile would crash.
     """
     try:
         STOPPING.watch()

@@ -24,16 +24,22 @@ from .methods.rbm import RBM, Params, free_energy
 
 
 class Estimate(NamedTuple):
-    """log Z, with its standard error by the delta method: to be trusted while `chains` is large."""
+    """log Z, with its standard error by the delta method: to be trusted while `chains` is large.
+
+    Args:
+        log_z: the estimate.
+        error: its standard error.
+        chains: effective number of chains, (sum w)^2 / sum w^2.
+    """
 
     log_z: Array
     error: Array
-    chains: Array  # effective number of chains, (sum w)^2 / sum w^2
+    chains: Array
 
 
 class Bracket(NamedTuple):
-    """lower <= log Z <= upper, each in expectation; the upper one only as far as its chains start
-    from exact samples.
+    """lower <= log Z <= upper, each in expectation; the upper one only if its chains start from
+    exact samples.
     """
 
     lower: Estimate
@@ -120,8 +126,19 @@ def bracket(
     base: Any = None,
     burn_in: int = 10_000,
 ) -> Bracket:
-    """Both estimates. Samples are exact where a layer can be enumerated; beyond, they are the ends
-    of Gibbs chains of `burn_in` sweeps.
+    """log Z of an RBM from below and from above, by annealed importance sampling and its reverse.
+
+    Args:
+        key: of the random numbers.
+        params: of one RBM.
+        chains: chains in each direction, at least 2.
+        steps: temperatures through which each chain passes, at least 1.
+        base: visible biases at the start of the path, such as the log-odds of the data's means
+            (default: the model's).
+        burn_in: the reverse chains begin with exact samples where a layer can be enumerated (at
+            most 24 units); beyond, with the ends of Gibbs chains of `burn_in` sweeps.
+
+    Returns: a `Bracket` of two estimates: `lower`, `upper`, and `exact` (are the samples exact?).
     """
     k_up, k_samples, k_down = jax.random.split(key, 3)
     exact = min(params.W.shape) <= ENUMERABLE

@@ -2,7 +2,7 @@
 
 The last iterate of a temporally local rule is noisy; the mean of its last iterates is not. An
 average is an observation, not dynamics: the parameters are added to it at moments fixed in ticks,
-between the calls of an engine, so no engine has to know.
+between the calls of an engine, so engines need not know of it.
 """
 
 from dataclasses import dataclass

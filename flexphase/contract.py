@@ -230,7 +230,7 @@ def real(what: str, tree: Any) -> None:
 
 
 def pair(what: str, form: str, value: Any) -> tuple[Any, Any]:
-    """Two things, as they must be returned."""
+    """The value, if it is a tuple of two; else a ValueError that says its form."""
     if not isinstance(value, tuple) or len(value) != 2:
         raise ValueError(f"{what} must return {form}.")
     return value
@@ -256,5 +256,5 @@ def _tree(tree: Any) -> str:
 
 
 def what_is(thing: Any) -> str:
-    """A thing by its kind, for a sentence."""
+    """The kind of a value, for an error message: "a list"."""
     return f"a {type(thing).__name__}" if not isinstance(thing, type) else thing.__name__

@@ -23,13 +23,21 @@ PyTree = Any
 
 
 class Phase(NamedTuple):
-    """What the process says about the present phase; estimators see nothing else of it."""
+    """What the process says about the present phase; estimators see nothing else of it.
 
-    sign: Array  # +1 or -1; 0 is a phase without plasticity; an amplitude where phases are graded
-    prob: Array  # share of this sign among the phases that have one, in the long run
-    length: Array  # tau, the mean length of phases of this sign
-    ticks: Array  # how long this one lasts
-    left: Array  # ticks still to go, the present one included
+    Args:
+        sign: +1 or -1; 0 is a phase without plasticity; an amplitude where phases are graded.
+        prob: share of this sign among the phases that have one, in the long run.
+        length: tau, the mean ticks of phases of this sign.
+        ticks: how long this phase lasts.
+        left: ticks still to go, the present one included.
+    """
+
+    sign: Array
+    prob: Array
+    length: Array
+    ticks: Array
+    left: Array
 
     @property
     def first(self) -> Array:
@@ -165,7 +173,15 @@ class Optimiser(eqx.Module):
 
 
 class Run(NamedTuple):
-    """An experiment is a value of five orthogonal parts."""
+    """An experiment is a value of five orthogonal parts.
+
+    Args:
+        method: the network: its dynamics, and the two terms g_plus and g_minus.
+        process: which phase comes next, and how long it lasts.
+        estimator: what the optimiser gets, made from the local terms.
+        source: the stimuli.
+        optimiser: what a step does to the parameters.
+    """
 
     method: Method
     process: Process
@@ -185,6 +201,21 @@ class Run(NamedTuple):
 class State(NamedTuple):
     """All that a run is made of at a tick boundary; key and clocks fix every later random
     number.
+
+    Args:
+        params: the parameters, in the form that the method gives them.
+        z: the state of the network.
+        x: the stimulus that is shown.
+        phase: the present phase, with the ticks still to go.
+        process: what the process remembers.
+        memory: what the estimator remembers; () if it is temporally local.
+        opt: the state of the optimiser.
+        key: of all phases and ticks of the lane.
+        ticks: network time steps so far.
+        phases: finished phases.
+        updates: parameter updates so far.
+        noise: generators of a compiled engine.
+        seen: what observers carry along.
     """
 
     params: PyTree
@@ -192,14 +223,14 @@ class State(NamedTuple):
     x: PyTree
     phase: Phase
     process: PyTree
-    memory: PyTree  # what the estimator remembers; () if it is temporally local
+    memory: PyTree
     opt: PyTree
     key: Key
-    ticks: Array  # the three clocks: network time steps, finished phases, parameter updates
+    ticks: Array
     phases: Array
     updates: Array
-    noise: PyTree = ()  # generators of a compiled engine
-    seen: PyTree = ()  # what observers carry along
+    noise: PyTree = ()
+    seen: PyTree = ()
 
     @property
     def during(self) -> Phase:
@@ -247,7 +278,7 @@ def where(mask: Array, new: PyTree, old: PyTree) -> PyTree:
 
 
 def declares(part: Any, what: str) -> bool:
-    """Does this part of a run say so? What is not said (graded, rests, clocked) is not so."""
+    """Does this part of a run declare it (graded, rests, clocked)? False where it says nothing."""
     return bool(getattr(part, what, False))
 
 
@@ -259,7 +290,7 @@ def stimulus(source: Source, s: State, phase: Phase, key: Key) -> PyTree:
 
 
 def stimulus_key(key: Key) -> Key:
-    """The key of a clocked source: that of phase 0, which it never uses for itself."""
+    """The source's key of phase 0: free, because a clocked source draws nothing per phase."""
     return phase_keys(key, jnp.int32(0))[1]
 
 
@@ -287,7 +318,7 @@ def init(run: Run, key: Key, params: PyTree = None) -> State:
 
 
 def tick(run: Run, s: State) -> State:
-    """Eq. 5, top to bottom. The update uses the freshly sampled z."""
+    """One lane one tick later: eq. 5, top to bottom. The update uses the freshly sampled z."""
     k_process, k_source, k_enter = phase_keys(s.key, s.phases)
     over = s.phase.left == 0
     drawn = run.process.step(k_process, s.phases, s.process)

@@ -1,7 +1,7 @@
 """Estimators of g = g_plus - g_minus: from the local term of a tick to a step of the optimiser.
 
-`Weighted` is the simple kind: the term times a number, remembering nothing. The others remember,
-and what `init` returns says what.
+`Weighted` is the simple kind: the term times a number, remembering nothing. The others have a
+memory, which `init` returns.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def weigh_isd(phase: Phase) -> tuple[Array, Array]:
 
 
 def weigh_always_on(phase: Phase) -> tuple[Array, Array]:
-    """Eqs. 4 and 5: eta / tau at every tick; no end of phase has to be known."""
+    """Eqs. 4 and 5: eta / tau at every tick; the end of a phase need not be known."""
     return phase.sign / (phase.prob * phase.length), phase.sign != 0
 
 
@@ -77,9 +77,9 @@ class TwoTerm(eqx.Module):
 class PhaseChange(TwoTerm):
     """What a phase added to its term, learned at its end: step = sign/prob (g_T - g_1).
 
-    What `Differential` learns tick by tick, less its first tick; but the weights rest meanwhile,
-    so that learning does not move what it measures. Remembers g_1 until the end of the phase, and
-    nothing across phases. A stimulus should change in a phase of sign 0.
+    `Differential` learns it tick by tick, with the change at the first tick added. Here the weights
+    rest during the phase, so that learning does not move what it measures. Remembers g_1 until the
+    end of the phase, and nothing across phases. A stimulus should change in a phase of sign 0.
     """
 
     def check(self, process: Process) -> None:

@@ -42,7 +42,7 @@ HEAP = b"GCOL\1\0\0\0"  # of HDF5
 
 @contextlib.contextmanager
 def understood(words: str, advice: str = "") -> Iterator[None]:
-    """Whatever goes wrong inside is a ValueError: "WORDS (why)ADVICE."; warnings are not heard."""
+    """Whatever goes wrong inside is a ValueError: "WORDS (why)ADVICE."; warnings are suppressed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -71,7 +71,7 @@ def content(path: str | Path, most: int | None = None) -> bytes:
     descriptor = os.open(path, READ)
     try:
         about = os.fstat(descriptor)
-        regular(about)  # it may be another one by now
+        regular(about)  # again: the path may name another file by now
         bounded(about.st_size, most)
         with open(descriptor, "rb", closefd=False) as file:
             raw = file.read(about.st_size + 1)
@@ -114,7 +114,7 @@ def gunzip(raw: bytes, most: int) -> bytes:
 
 
 def npy(raw: bytes) -> "np.ndarray":
-    """The array in a .npy file, whose header must promise what is there."""
+    """The array in a .npy file; a ValueError unless its size is that in the header."""
     import numpy as np
 
     file = io.BytesIO(raw)
@@ -176,8 +176,8 @@ def hdf5(raw: bytes, soft_links: bool = False) -> "Iterator[h5py.File]":
 
     Args:
         raw: its bytes.
-        soft_links: may it give its arrays second names? Whoever loads all names would load such an
-            array again and again.
+        soft_links: may arrays have second names? Code that loads every name would load such an
+            array many times.
     """
     import h5py
 
@@ -190,8 +190,8 @@ def hdf5(raw: bytes, soft_links: bool = False) -> "Iterator[h5py.File]":
 
 
 def bytes_in(group: "h5py.Group", soft_links: bool) -> int:
-    """The size of its arrays, which must lie in this file: HDF5 opens any other one that is named,
-    and waits for ever if that is a FIFO.
+    """The size of its arrays, which must lie in this file: HDF5 would open any other file that it
+    names, and wait for ever if that is a FIFO.
     """
     import h5py
 
@@ -234,13 +234,13 @@ def check_heaps(raw: bytes) -> None:
 
 
 def _silent(_: Any) -> None:
-    """What a finaliser says is not for the user."""
+    """Do not show errors in finalisers to the user."""
 
 
 def netcdf_bytes(
     dataset: "xr.Dataset", groups: "Mapping[str, xr.Dataset] | None" = None, packed: bool = False
 ) -> bytes:
-    """A netCDF-4 file in memory: HDF5 ends the process where a disk is full.
+    """A netCDF-4 file in memory: writing to a full disk, HDF5 would end the process.
 
     Args:
         dataset: the file itself.
@@ -283,13 +283,13 @@ def unsealed(raw: bytes) -> bytes:
 
 @contextlib.contextmanager
 def replacing(path: Path, lasting: bool = True, over: bool = True) -> Iterator[Path]:
-    """A sibling to write to, which takes the name `path` at once when the block ends well.
+    """A temporary file beside `path`; renamed to it in one step when the block ends without error.
 
     Args:
         path: where the file is to be.
-        lasting: wait until the disk has it, whoever wrote it; a note that may be lost need not.
-        over: may it take the place of another file? If not, one that somebody made meanwhile is
-            kept, and a ValueError says so.
+        lasting: wait until the disk has it; not needed for notes that may be lost.
+        over: may it replace an existing file? If not, a file of that name is kept, even one made
+            meanwhile, and a ValueError says so.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     remove = functools.partial(part.unlink, missing_ok=True)

@@ -121,10 +121,10 @@ def left_over(name: str) -> bool:
 class Lock:
     """One process at a time in a folder.
 
-    `flock` on a file, which ends with the process, however it ends. Windows, and a network file
-    system without it, get a file that only one process can make (O_EXCL), with the name of its host
-    and its number; one that a process of this host left when it was killed is taken over, one of
-    another host is refused with a sentence that says which file to remove.
+    The lock is `flock` on a file: the system frees it when the process ends, however it ends. On
+    Windows, and on network file systems without `flock`, it is a file that only one process can
+    make (O_EXCL); it names the host and the process. One that a killed process of this host left is
+    taken over (except on Windows); any other is refused, and the error says which file to remove.
     """
 
     FILE, OWNER, TAKEOVER = ".lock", ".owner", ".owner.part"
@@ -177,13 +177,15 @@ class Lock:
         self._owner = owner
 
     def _remove_if_gone(self, owner: Path) -> None:
-        """Only who has made the second name of the file may remove it, so that what was looked at
-        is what is removed, and never the file of a process that was faster.
+        """Remove the lock of a process that has ended.
+
+        The hard link `second` can be made by one process only, so only that one may remove the
+        lock, and a newer lock is never removed.
         """
         second = self.folder / self.TAKEOVER
         try:
             os.link(owner, second)
-        except OSError:  # another process is at it, the owner has ended, or there are no links here
+        except OSError:  # another process made it, the lock is gone, or no links here
             return
         if gone(second):
             owner.unlink(missing_ok=True)
@@ -191,7 +193,7 @@ class Lock:
 
 
 def at_once(path: str, flags: int) -> int:
-    """Open a file, and never wait for somebody at the other end of a FIFO."""
+    """Open a file without waiting, even if it is a FIFO that nobody reads."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 

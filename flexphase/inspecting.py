@@ -18,12 +18,12 @@ MOVED = {"flexphase.metrics.AtEnd": "flexphase.log.AtEnd"}
 
 
 def says_nothing(value: Any) -> bool:
-    """Is what an object says of itself only where it lies in memory?"""
+    """Is its repr only an address?"""
     return " at 0x" in repr(value)
 
 
 def words(value: Any) -> str:
-    """What an object says of itself, or its kind."""
+    """repr(value), or the class where the repr is only an address."""
     return qualified(type(value)) if says_nothing(value) else repr(value)
 
 

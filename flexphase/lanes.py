@@ -17,7 +17,12 @@ PyTree = Any
 
 
 class Grid(NamedTuple):
-    """Runs that differ in numbers only, and the named axes along which they differ."""
+    """Runs that differ in numbers only, and the named axes along which they differ.
+
+    Args:
+        runs: one for each combination of the values; those of the last axis change fastest.
+        dims: the values of each axis, by name.
+    """
 
     runs: Sequence[PyTree]
     dims: dict[str, Sequence[float]]
@@ -26,6 +31,11 @@ class Grid(NamedTuple):
 def grid(make: Callable[..., PyTree], **values: Sequence[float]) -> Grid:
     """`grid(lambda b, eta: Run(...), b=[...], eta=[...])`: every combination, as lanes for one
     `train`.
+
+    Args:
+        make: makes the run from one value of each axis, given by name. The runs may differ in
+            numbers only, not in methods or sizes.
+        values: the values of each axis, a list of numbers or booleans.
     """
     for name, axis in values.items():
         check_axis(name, axis)
@@ -114,9 +124,9 @@ def lanes(run: PyTree, seeds: int, seed: int) -> Lanes:
     leaves, axes = [], []
     for same in zip(*(leaf for leaf, _ in flat), strict=True):
         check_shapes(same)
-        # One copy of the data. A number always gets its lane axis, shared or not: XLA rounds a
-        # division by a broadcast number otherwise than a division by an array, and a lane's bits
-        # must not depend on what is swept beside it.
+        # One copy of the data. A number always gets its lane axis, shared or not: XLA rounds
+        # divisions by a broadcast number and by an array differently, and a lane's bits must not
+        # depend on what is swept beside it.
         shared = same[0].ndim > 0 and all(
             leaf is same[0] or np.array_equal(leaf, same[0]) for leaf in same
         )

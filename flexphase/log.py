@@ -47,7 +47,7 @@ class Log:
 
     lanes: Lanes
     state: State  # at the last record
-    slow: Slow | None  # there
+    slow: Slow | None  # the slow weights at the last record
     marks: np.ndarray  # ticks at which metrics are taken
     metrics: Mapping[str, Any]
     observers: Mapping[str, Observer]

@@ -22,7 +22,12 @@ class OverLanes(eqx.Module):
 
 
 class AtEnd(eqx.Module):
-    """An expensive metric: `along` is its cheap proxy during training, `end` the exact one."""
+    """An expensive metric, with a cheap proxy.
+
+    Args:
+        along: the cheap proxy, taken during training.
+        end: the exact metric, taken at the end.
+    """
 
     along: Any
     end: Any

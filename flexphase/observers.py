@@ -67,7 +67,7 @@ class Trace(eqx.Module):
         return Traced(rows, jnp.int32(0), state.updates)
 
     def see(self, carry: Traced, state: State) -> Traced:
-        # What lies outside of the stretch is written to an index that JAX drops.
+        # Ticks outside of the stretch are written to an index out of bounds, which JAX drops.
         at = jnp.where(carry.ticks >= self.start, carry.ticks - self.start, self.ticks)
         row = self.row(state, carry.updates)
         rows = jax.tree.map(lambda all, new: all.at[at].set(new), carry.rows, row)
@@ -89,7 +89,7 @@ class Counts(NamedTuple):
 
 
 def deviation(length: Array, total: Array, n: Array) -> Array:
-    """length - total / n of whole numbers; what is large in it is not rounded."""
+    """length - total / n of whole numbers, without the rounding of large ones."""
     return (length - total // n).astype(jnp.float32) - (total % n) / n
 
 

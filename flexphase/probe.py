@@ -15,9 +15,18 @@ class LinearProbe(eqx.Module):
     """Share of test images whose label a linear read-out of the features misses: a metric.
 
     The read-out is ridge regression to one-hot labels, in closed form, on the training images.
+
+    Args:
+        method: has `features(params, images)`, one row of features for each image.
+        images: training images, (rows, pixels).
+        labels: of the training images: whole numbers from 0.
+        test_images: (rows, pixels).
+        test_labels: whole numbers from 0.
+        classes: number of labels.
+        ridge: strength of the ridge, as a share of the mean variance of a feature.
     """
 
-    method: Any  # with features(params, images)
+    method: Any
     images: Array
     labels: Array
     test_images: Array

@@ -55,7 +55,7 @@ def console() -> Any:
 
 
 class Display(Protocol):
-    """What `train` tells about itself."""
+    """What `train` calls to show its progress."""
 
     def stage(self, words: str) -> None: ...  # what is done before the first tick
     def __call__(self, done: int, total: int, latest: dict[str, float]) -> None: ...
@@ -68,7 +68,7 @@ class Calls:
         self.progress = progress
 
     def stage(self, words: str) -> None:
-        """A function hears of ticks only."""
+        """Nothing: the function is called with ticks only."""
 
     def __call__(self, done: int, total: int, latest: dict[str, float]) -> None:
         if self.progress:

@@ -19,7 +19,7 @@ import numpy as np
 from .describe import Description, describe
 from .inspecting import PUBLIC, is_named, qualified
 
-#: Functions that a record may name without the user's leave: they compute numbers, nothing else.
+#: Functions that a record may always name, without `allow`: they compute numbers, nothing else.
 OPTIMISERS = [
     "sgd",
     "adam",

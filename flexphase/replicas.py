@@ -15,7 +15,7 @@ from .core import Key, Method, PyTree, Source, declares
 class Replicas(eqx.Module):
     """n copies of the state that share their synapses and their phase and see n stimuli.
 
-    The term is the mean over the copies, so that eta means what it means for one. With it the
+    The term is the mean over the copies, so that eta means the same as for one copy. With it the
     classical mini-batch baselines are runs like any other.
 
     Args:

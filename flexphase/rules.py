@@ -11,29 +11,53 @@ from .phases import Alternating, Bernoulli, Fixed, Geometric, Phases
 
 
 class Rule(NamedTuple):
+    """Which phases there are, and what is learned from them: `Run(method, *rule, source, ...)`.
+
+    Args:
+        process: draws the phases.
+        estimator: makes steps of the optimiser from the local terms.
+    """
+
     process: Phases
     estimator: Estimator
 
 
 def cd(k: int = 1) -> Rule:
-    """Contrastive divergence: k ticks clamped, k ticks free, then one update (eq. 1)."""
+    """Contrastive divergence: k ticks clamped, k ticks free, then one update (eq. 1).
+
+    Args:
+        k: ticks of each phase, at least 1.
+    """
     return Rule(Phases(Alternating(), Fixed(k)), estimators.two_term)
 
 
 def isd(b: float = 0.5, T: int = 1) -> Rule:
-    """Importance sampling, discrete: a random phase of T ticks, then one weighted update (eq.
-    2).
+    """Importance sampling, discrete: a random phase of T ticks, then one weighted update (eq. 2).
+
+    Args:
+        b: probability of a positive phase, strictly between 0 and 1.
+        T: ticks of each phase, at least 1.
     """
     return Rule(Phases(Bernoulli(b), Fixed(T)), estimators.isd)
 
 
 def aol(b: float = 0.5, T: int = 100) -> Rule:
-    """Always-on learning: a random phase of T ticks, eta / T at every tick (eq. 4)."""
+    """Always-on learning: a random phase of T ticks, eta / T at every tick (eq. 4).
+
+    Args:
+        b: probability of a positive phase, strictly between 0 and 1.
+        T: ticks of each phase, at least 1.
+    """
     return Rule(Phases(Bernoulli(b), Fixed(T)), estimators.always_on)
 
 
 def aol_random(b: float = 0.5, tau: float = 150) -> Rule:
-    """Always-on learning with random phase lengths of mean tau (eq. 5)."""
+    """Always-on learning with random phase lengths of mean tau (eq. 5).
+
+    Args:
+        b: probability of a positive phase, strictly between 0 and 1.
+        tau: mean ticks of a phase, at least 1; lengths are geometric.
+    """
     return Rule(Phases(Bernoulli(b), Geometric(tau)), estimators.always_on)
 
 

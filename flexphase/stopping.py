@@ -1,6 +1,6 @@
 """How a command is stopped.
 
-Ctrl-C, SIGTERM (a cluster's polite end) and SIGHUP (a terminal that is closed) are taken alike. A
+Ctrl-C, SIGTERM (a cluster ends the job) and SIGHUP (the terminal is closed) do the same. A
 command that has nothing to keep ends at once with exit code 130, whatever library is computing.
 Training ends at its next safe point, and what was recorded is written.
 
@@ -24,7 +24,7 @@ PATIENCE = 10.0  # seconds in which a safe point must come; the checkpoint has t
 
 
 class Stopping:
-    """What this process does about signals; there is one, as there is one set of handlers."""
+    """How this process handles signals. Use the only instance, `STOPPING`: handlers are global."""
 
     def __init__(self):
         self.asked = threading.Event()
@@ -66,14 +66,14 @@ class Stopping:
 
     @contextlib.contextmanager
     def undone(self, undo: Callable[[], Any]) -> Iterator[None]:
-        """If the process ends inside, `undo` is called first: of a file that is half written, of a
-        folder or a child that is needed for a while.
+        """If the process ends inside, `undo` is called first: to remove a temporary file or folder,
+        or to end a child process.
         """
         self.begun.append(undo)
         try:
             yield
         finally:
-            if self.leaving:  # nothing more is said or done by this thread
+            if self.leaving:  # this thread must do and print nothing more
                 time.sleep(PATIENCE)
             self.begun.remove(undo)
 
@@ -87,7 +87,8 @@ class Stopping:
     def stoppable(self) -> Iterator[None]:
         """Inside, `safe_point` is called now and then."""
         try:
-            # One of the two asks, not both: a signal must not be heard again after it was obeyed.
+            # Either the listening thread or the handler sets `asked`, not both: a signal that was
+            # obeyed must not be seen again.
             with _handled(_nothing if self.watching else self._ask):
                 yield
         finally:
@@ -116,7 +117,7 @@ class Stopping:
 
 
 def _nothing(*_: Any) -> None:
-    """The thread that listens does what is to be done."""
+    """Do nothing: the listening thread handles the signal."""
 
 
 @contextlib.contextmanager

@@ -105,7 +105,7 @@ def train(
 
         try:
             while (ahead := log.ahead()) is not None:
-                slow = log.slow and log.slow.copy()  # Ctrl-C must not leave the kept one half-way
+                slow = log.slow and log.slow.copy()  # Ctrl-C must not leave log.slow half updated
                 with log.timing("seconds"):
                     visits = log.visits(ahead, slow)
                     state = chosen.advance(every, log.state, ahead, report, visits)

@@ -55,8 +55,17 @@ def anneal(key: Key, units: VisibleUnits, params: Params, chains: int, steps: in
 def unit_ais(
     key: Key, units: VisibleUnits, params: Params, chains: int = 500, steps: int = 1000
 ) -> Estimate:
-    """log Z by annealed importance sampling: too low in expectation, by little if chains are
-    good.
+    """log Z of a harmonium by annealed importance sampling: too low in expectation, by little if
+    chains are good.
+
+    Args:
+        key: of the random numbers.
+        units: the visible units of the machine.
+        params: of one machine.
+        chains: number of chains, at least 2.
+        steps: temperatures through which each chain passes, at least 1.
+
+    Returns: log_z, its standard error, and the effective number of chains.
     """
     chains, steps = count(chains, "chains", 2), count(steps, "steps")
     up = log_mean(anneal(key, units, params, chains, steps))

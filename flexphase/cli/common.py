@@ -65,8 +65,8 @@ def fresh_folder(path: str | Path) -> Path:
 
 
 def run_folder(name: str, parent: str | Path = "runs") -> Path:
-    """A new folder for a run whose user named none: runs/NAME-TIME, made here, so that two commands
-    never get the same one. One that cannot be made is left to its writer to refuse.
+    """A new folder for a run without --out: runs/NAME-TIME, made here, so that two commands never
+    get the same one. If it cannot be made, the first write to it raises the error.
     """
     stamp = Path(parent) / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     for path in (stamp, *(stamp.with_name(f"{stamp.name}-{i}") for i in range(2, 1000))):

@@ -215,8 +215,8 @@ class Options(argparse.ArgumentParser):
 
 
 def options_of(name: str, given: dict[str, Any] | None = None) -> argparse.Namespace:
-    """The options of `flexphase train NAME` with these values, read as the words of a command line
-    are: values that come from a file are checked by the same rules. What is not given, because an
+    """The options of `flexphase train NAME` with these values, which may come from a file: they are
+    parsed and checked like the words of a command line. An option that is not given, because an
     earlier version did not know it, has its default.
     """
     p = Options(name)

@@ -35,13 +35,13 @@ def prepare(words: Sequence[str]) -> None:
         sys.stdout.reconfigure(errors="flexphase")
     keep_compiled()
     forgive_warnings()
-    # An entry is broken where a process was killed while it wrote: JAX compiles it again.
+    # A process that was killed while writing leaves a broken entry: JAX compiles it again.
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache entry")
     gc.set_threshold(200_000, 20, 100)  # imports and traces make many objects, and little garbage
     atexit.register(gc.freeze)  # a collection before the exit would free nothing that is needed
     if "xarray" not in sys.modules and not any(word.startswith("--dask") for word in words):
-        # Where dask is installed, xarray imports it for every array: half a second. An xarray that
-        # is there already has seen it, and would ask for it.
+        # Where dask is installed, xarray imports it for every array: half a second. If xarray was
+        # imported already, it has found dask and will use it, so dask must stay visible.
         sys.modules.setdefault("dask", None)  # type: ignore[arg-type]
 
 
@@ -54,7 +54,7 @@ def as_far_as_possible(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def forgive_warnings() -> None:
-    """Under PYTHONWARNINGS=error what a library advises its authors would end the command."""
+    """Undo PYTHONWARNINGS=error: any warning of a library would end the command."""
     os.environ.pop("PYTHONWARNINGS", None)  # of the processes that are started
     sys.warnoptions[:] = [option for option in sys.warnoptions if not option.startswith("error")]
     kept = [each for each in warnings.filters if each[0] != "error"]
@@ -128,9 +128,9 @@ def keep_compiled() -> None:
     """Ask JAX to keep what it compiles in the user's cache folder, for this process and its
     workers.
 
-    JAX's own variables decide where they are set: JAX_COMPILATION_CACHE_DIR is another folder,
-    JAX_ENABLE_COMPILATION_CACHE=false is none. A folder that cannot be made, or that belongs to
-    someone else, is not used: what is read from it is run.
+    JAX's own variables take precedence: JAX_COMPILATION_CACHE_DIR names another folder,
+    JAX_ENABLE_COMPILATION_CACHE=false means none. A folder that cannot be made is not used, nor one
+    that belongs to another user, because the programs in it are run.
     """
     if {"JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE"} & set(os.environ):
         return
@@ -157,7 +157,7 @@ def processor() -> str:
 
 def forget_oldest(folder: Path, most: int = MOST) -> None:
     """Remove the older half of the programs where there are more than `most`, and all empty ones,
-    which a process left that was killed while it wrote.
+    left by processes that were killed while writing.
     """
     found = [(entry.stat(), entry.path) for entry in os.scandir(folder)]
     found.sort(key=lambda each: each[0].st_mtime)

@@ -73,7 +73,7 @@ class Trained(NamedTuple):
 
 
 def machine_in(method: Any) -> Any:
-    """The machine itself, where it was trained in several copies, tempered, centred or noisy."""
+    """The machine inside Replicas, Tempered, Centred and Circuit."""
     from ..hardware.circuit import Circuit
     from ..methods import Centred, Tempered
     from ..replicas import Replicas
@@ -84,7 +84,7 @@ def machine_in(method: Any) -> Any:
 
 
 def rows_in(source: Any) -> Any:
-    """The rows that a source shows, where it shows several at a time or holds them."""
+    """The rows that the source inside Batches and Held shows."""
     from ..data import Held
     from ..replicas import Batches
 

@@ -81,6 +81,9 @@ def ledger(
         seed: of the counted run.
         ticks: its length in ticks, in the place of phases.
 
+    Returns: a `Ledger` with `synapses`, `neurons`, `stores`, `signals`, `counts` and `per_tick`;
+    its functions `words` and `energy` add them up.
+
     Example: `ledger(run).signals["learning_switch"]`, `ledger(run).energy(write=1e-11)["update"]`.
     """
     check(run)

@@ -10,6 +10,9 @@ from ..checks import count
 def bars_and_stripes(side: int = 4) -> np.ndarray:
     """The 2 * 2^side patterns as rows of side^2 zeros and ones; the all-0 and the all-1 pattern are
     in it twice, once of each kind.
+
+    Args:
+        side: rows and columns of the square, from 1 to 12.
     """
     if not 1 <= count(side, "side", 0) <= 12:
         raise ValueError(

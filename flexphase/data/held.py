@@ -26,6 +26,8 @@ class Held(eqx.Module):
         random: the number is random, geometric with this mean.
         restart: the ticks are counted from the beginning of each phase, so that a phase begins with
             a new stimulus.
+        every, clock: the number, and "ticks" or "phases", as a record writes them down; give ticks
+            or phases instead.
 
     Example: `Held(Rows(data), ticks=50)`, `Held(Rows((inputs, targets)), phases=2)`,
     `Held(Rows(data), ticks=50, random=True)`.

@@ -38,7 +38,11 @@ def mnist() -> Split:
 
 
 def binarised_mnist(threshold: float = 0.5) -> Split:
-    """MNIST with the pixels above the threshold on, the others off, in train and test alike."""
+    """MNIST with the pixels above the threshold on, the others off, in train and test alike.
+
+    Args:
+        threshold: in [0, 1), the range of the pixels.
+    """
     return Split(*(Images(binarise(part.images, threshold), part.labels) for part in mnist()))
 
 

@@ -94,8 +94,8 @@ def from_cache(name: str, say: Say) -> bytes:
 
 
 def from_user(name: str, say: Say) -> bytes:
-    """FLEXPHASE_DATA, or its sub-folder mnist. A damaged file there is the user's to know about, so
-    it ends the search.
+    """From FLEXPHASE_DATA, or its sub-folders mnist and MNIST/raw. A damaged file there is an error
+    and ends the search: the user must know about it.
     """
     if not (named := os.environ.get("FLEXPHASE_DATA")):
         raise Unreachable("FLEXPHASE_DATA names no folder")

@@ -23,9 +23,12 @@ class ImagePair(NamedTuple):
 class ImagePairs(eqx.Module):
     """An image with itself in positive phases, with another one of the data in negative phases.
 
-    A positive phase draws a new image, one without plasticity keeps the image that is there. A
-    negative one keeps it when `paired`, as the two terms of eq. 1 want it; otherwise it draws one
-    of its own (eq. 2).
+    A positive phase draws a new image, one without plasticity keeps the image that is there.
+
+    Args:
+        images: (rows, pixels), at least 2 rows.
+        paired: True: a negative phase keeps the image of the phase before it, as the two terms of
+            eq. 1 want it. False: it draws an image of its own (eq. 2).
     """
 
     images: Array = eqx.field(converter=matrix)

@@ -16,11 +16,15 @@ ON_A_CURVE = 256  # centres along one curve; their distance is far below the noi
 class Planar(NamedTuple):
     """p(x) = mean over k of N(x; centre_k, noise^2).
 
+    Args:
+        centres: (k, 2), the centres of the Gaussians.
+        noise: standard deviation of each Gaussian along both axes, above 0.
+
     Example: `Rows(two_moons().draw(2000))` is a source of stimuli, and
     `-two_moons().log_density(rows).mean()` what a perfect model scores on them, in nats per row.
     """
 
-    centres: np.ndarray  # (k, 2)
+    centres: np.ndarray
     noise: float
 
     def draw(self, rows: int = 2000, seed: int = 0) -> np.ndarray:
@@ -48,14 +52,23 @@ def _planar(centres: np.ndarray, noise: Any) -> Planar:
 
 
 def two_moons(noise: float = 0.15) -> Planar:
-    """Two half circles of radius 1 that reach into each other, with their middle at the origin."""
+    """Two half circles of radius 1 that reach into each other, with their middle at the origin.
+
+    Args:
+        noise: standard deviation around the curves, above 0.
+    """
     t = np.pi * (np.arange(ON_A_CURVE) + 0.5) / ON_A_CURVE
     upper = np.stack([np.cos(t), np.sin(t)], 1) - (0.5, 0.25)
     return _planar(np.concatenate([upper, -upper]), noise)
 
 
 def rings(radii: tuple[float, ...] = (0.8, 2.0), noise: float = 0.15) -> Planar:
-    """Circles around the origin, each as likely as the others."""
+    """Circles around the origin, each as likely as the others.
+
+    Args:
+        radii: of the circles, above 0.
+        noise: standard deviation around the circles, above 0.
+    """
     if not radii:
         raise ValueError("rings need at least one radius, such as (0.8, 2.0).")
     for radius in radii:
@@ -66,7 +79,13 @@ def rings(radii: tuple[float, ...] = (0.8, 2.0), noise: float = 0.15) -> Planar:
 
 
 def mixture(modes: int = 8, radius: float = 2.0, noise: float = 0.2) -> Planar:
-    """`modes` Gaussians, evenly spaced on a circle around the origin."""
+    """`modes` Gaussians, evenly spaced on a circle around the origin.
+
+    Args:
+        modes: number of Gaussians, at least 1.
+        radius: of the circle, above 0.
+        noise: standard deviation of each Gaussian, above 0.
+    """
     t = 2 * np.pi * np.arange(count(modes, "modes")) / modes
     above_zero(radius, "the radius of the mixture")
     return _planar(radius * np.stack([np.cos(t), np.sin(t)], 1), noise)

@@ -26,8 +26,9 @@ class Rows(eqx.Module):
     """A fresh random row of the data at each positive phase; a negative phase keeps the last one
     (free networks ignore it).
 
-    The data is one (rows, features) array, or a tuple of arrays whose rows belong together, such as
-    (inputs, targets).
+    Args:
+        data: one (rows, features) array, or a tuple of arrays whose rows belong together, such as
+            (inputs, targets).
     """
 
     data: Any = eqx.field(converter=matrices)
@@ -63,9 +64,15 @@ class LabelContrast(eqx.Module):
     true one) in negative phases.
 
     Positive phases draw a new image, phases without plasticity keep the one that is there, with its
-    true label. A negative phase keeps the image of the phase before when
-    `paired`, so that the two terms of eq. 1 differ by the label alone; otherwise it draws one of
-    its own, so that nothing has to be remembered (eq. 2).
+    true label.
+
+    Args:
+        images: (rows, pixels).
+        labels: whole numbers from 0, one for each row.
+        classes: number of labels, at least 2 and fewer than pixels.
+        paired: True: a negative phase keeps the image of the phase before it, so that the two terms
+            of eq. 1 differ by the label alone. False: it draws an image of its own, so that nothing
+            has to be remembered (eq. 2).
     """
 
     images: Array

@@ -10,13 +10,25 @@ from ..checks import count, matrix
 
 
 class Images(NamedTuple):
-    """Images as rows of pixels in [0, 1], and their labels."""
+    """Images as rows of pixels in [0, 1], and their labels.
 
-    images: np.ndarray  # (rows, pixels), float32
-    labels: np.ndarray  # (rows,), int32
+    Args:
+        images: (rows, pixels), float32.
+        labels: (rows,), int32: whole numbers from 0.
+    """
+
+    images: np.ndarray
+    labels: np.ndarray
 
 
 class Split(NamedTuple):
+    """A dataset in two parts: `(train_images, train_labels), (test_images, test_labels) = split`.
+
+    Args:
+        train: images to learn from, with their labels.
+        test: images to judge by, with their labels.
+    """
+
     train: Images
     test: Images
 
@@ -47,7 +59,12 @@ def whole_labels(labels: Any, rows: int, classes: int) -> np.ndarray:
 
 
 def binarise(data: Any, threshold: float = 0.5) -> np.ndarray:
-    """1 where a pixel exceeds the threshold, else 0."""
+    """1 where a pixel exceeds the threshold, else 0.
+
+    Args:
+        data: (rows, pixels), in [0, 1].
+        threshold: in [0, 1).
+    """
     if not 0 <= threshold < 1:
         raise ValueError(
             f"the threshold must lie in [0, 1), the range of the pixels, not {threshold!r}; divide "
@@ -65,6 +82,11 @@ def binarise(data: Any, threshold: float = 0.5) -> np.ndarray:
 def overlay(images: Any, labels: Any, classes: int = 10) -> np.ndarray:
     """The first `classes` pixels replaced by the label, one-hot: how Forward-Forward is shown a
     label.
+
+    Args:
+        images: (rows, pixels).
+        labels: whole numbers from 0, one for each row.
+        classes: number of labels, at least 2 and fewer than pixels.
     """
     pixels = np.array(matrix(images))
     room_for_overlay(pixels.shape[1], classes)
@@ -77,6 +99,13 @@ def overlay(images: Any, labels: Any, classes: int = 10) -> np.ndarray:
 def append_labels(images: Any, labels: Any, classes: int = 10) -> np.ndarray:
     """The labels, one-hot, as `classes` more visible units after the pixels: what a labelled RBM is
     trained on.
+
+    Args:
+        images: (rows, pixels).
+        labels: whole numbers from 0, one for each row.
+        classes: number of labels.
+
+    Returns: (rows, pixels + classes).
     """
     pixels = np.asarray(matrix(images))
     rows = whole_labels(labels, len(pixels), classes)

@@ -48,7 +48,11 @@ class Law(eqx.Module):
 
 
 class Fixed(Law):
-    """Every phase lasts T ticks."""
+    """Every phase lasts T ticks.
+
+    Args:
+        T: a whole number, at least 1.
+    """
 
     T: Array = eqx.field(converter=lambda T: positive_length(T, whole=True))
 
@@ -70,6 +74,9 @@ class Fixed(Law):
 class Geometric(Law):
     """A phase ends after each tick with probability 1/tau: P(T = k) = (1 - 1/tau)^(k-1) / tau, mean
     tau, variance tau^2 - tau.
+
+    Args:
+        tau: mean ticks of a phase, at least 1.
     """
 
     tau: Array = eqx.field(converter=positive_length)

@@ -80,8 +80,8 @@ class Sinusoidal(eqx.Module):
 def remainder(n: Array, period: Array) -> Array:
     """n modulo the period, for every n of 32 bits.
 
-    Beyond 2^24 a float32 is not any whole number: n is a sum of two parts that are, and nothing
-    here is rounded as long as the period is below 2^24.
+    Not every whole number beyond 2^24 is a float32, so n is split into two parts that are. Nothing
+    is rounded as long as the period is below 2^24.
     """
     high, low = ((part.astype(jnp.float32)) % period for part in (n & ~0xFFFF, n & 0xFFFF))
     short = period - low  # so much of the period is left after the low part

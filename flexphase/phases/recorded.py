@@ -44,6 +44,8 @@ class Recorded(eqx.Module):
             another one in each pass and lane; `end` lasts as long as the record.
         block: phases that stay together when they are shuffled (gaps are phases too).
         intervals: which table of an .nwb file, such as trials or epochs.
+        sign, ticks: the phases themselves, in the place of a table: 1, -1 or 0, and whole numbers
+            of ticks; for records.
 
     Example: `Recorded("sleep.csv", rate=10, positive="wake", negative=["NREM", "REM"])`.
     """

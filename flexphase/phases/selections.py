@@ -31,21 +31,26 @@ class Selection(Protocol):
 
 
 def only(share: float, b: Any) -> float:
-    """The share itself: weights would divide by another b than that of these phases."""
+    """The share of positive phases; a ValueError for another b, which would make weights wrong."""
     if not np.array_equal(b, share):
         raise ValueError(f"the share of positive phases is {share:g} here, so b cannot be {b!r}.")
     return share
 
 
 def never(alternates: Any) -> bool:
-    """False: two terms would rely on an order that these phases do not have."""
+    """False; a ValueError for True, which would promise an order that these phases do not have."""
     if alternates is not False:
         raise ValueError("only phases that alternate, Alternating(), can say so.")
     return False
 
 
 class Alternating(eqx.Module):
-    """+, -, +, -: the classical order. Seen over time, each sign has probability 1/2."""
+    """+, -, +, -: the classical order. Seen over time, each sign has probability 1/2.
+
+    Args:
+        alternates: leave it at True.
+        b: leave it at 1/2, the share of positive phases.
+    """
 
     alternates: bool = eqx.field(static=True, default=True)
     b: Array = eqx.field(converter=lambda b: jnp.float32(only(0.5, b)), default=0.5)
@@ -62,6 +67,7 @@ class Bernoulli(eqx.Module):
 
     Args:
         b: strictly between 0 and 1.
+        alternates: leave it at False; only `Alternating` has a fixed order.
     """
 
     b: Array = eqx.field(converter=probability)
@@ -84,6 +90,7 @@ class Markov(eqx.Module):
     Args:
         stay_positive: P(the next phase is positive | this one is), from 0 up to, not including, 1.
         stay_negative: the same of negative phases.
+        alternates: leave it at False; only `Alternating` has a fixed order.
 
     Example: `Phases(Markov(0.95, 0.9), Gamma(50, cv=0.5))`, long bouts of wake and sleep.
     """
@@ -110,6 +117,10 @@ class Pairs(eqx.Module):
     """A positive and a negative phase in random order, then the next pair.
 
     No more than two phases of a sign come in a row. Remembers the last sign.
+
+    Args:
+        alternates: leave it at False; only `Alternating` has a fixed order.
+        b: leave it at 1/2, the share of positive phases.
     """
 
     alternates: bool = eqx.field(static=True, converter=never, default=False)
@@ -137,6 +148,7 @@ class Homeostatic(eqx.Module):
         b: share of positive phases, strictly between 0 and 1.
         kappa: how strongly an imbalance is corrected, at least 0. At 0 it is `Bernoulli(b)`; with
             b = 1/2, equal lengths and a large kappa it is `Pairs()`.
+        alternates: leave it at False; only `Alternating` has a fixed order.
     """
 
     b: Array = eqx.field(converter=probability)
@@ -163,6 +175,7 @@ class Blocks(eqx.Module):
 
     Args:
         n_positive, n_negative: phases of a sign in a row, at least 1.
+        alternates: leave it at False; only `Alternating` has a fixed order.
     """
 
     n_positive: Array = eqx.field(converter=lambda n: whole_count(n, "n_positive"))
@@ -184,6 +197,10 @@ class Blocks(eqx.Module):
 class Clamped(eqx.Module):
     """A selection of phases that are all positive, for learners with one equilibrium:
     `Phases(Clamped(), Fixed(20))`. b is 1, and so is every importance weight.
+
+    Args:
+        b: leave it at 1, the share of positive phases.
+        alternates: leave it at False; only `Alternating` has a fixed order.
     """
 
     b: float = eqx.field(static=True, converter=lambda b: only(1.0, b), default=1.0)

@@ -91,7 +91,7 @@ class Local:
 
         def give(process: subprocess.Popen) -> None:
             busy[process] = task = todo.pop()
-            with contextlib.suppress(BrokenPipeError):  # it has died: reading from it will tell
+            with contextlib.suppress(BrokenPipeError):  # it has died, as the next read shows
                 pipes(process)[0].write(task.encode() + b"\n")
                 pipes(process)[0].flush()
 
@@ -112,7 +112,7 @@ class Local:
                         continue
                     selector.unregister(process.stdout)
                     self._reap(process)
-                    if task is not None:  # else it died idle, and is not missed
+                    if task is not None:  # else it died idle: nothing is lost
                         crashes[task] += 1
                         if crashes[task] == CRASHES:
                             name = json.loads(task)["name"]

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import exact_lanes
-from ..api import Grid, Record, train
 from ..files import replacing
-from ..record import changed, deciding_versions
+from ..lanes import Grid
+from ..record import Record, changed, deciding_versions
+from ..training import train
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 EVERY = 0.25  # seconds between notes of progress
@@ -45,7 +46,7 @@ def work(task: str) -> str:
 
     The record appears whole or not at all; a chunk that has one is left alone.
     """
-    exact_lanes()  # here, because a worker of Dask comes in here
+    exact_lanes()  # here, because Dask's workers start here
     chunk = json.loads(task)
     sweep, folder, name = chunk["sweep"], Path(chunk["folder"]), chunk["name"]
     target, kept, ticks = folder / f"{name}.nc", folder / f"{name}.npz", folder / f"{name}.ticks"

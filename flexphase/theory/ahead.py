@@ -30,7 +30,7 @@ from .plan import (
 )
 from .variance import Moments, best_b, saving
 
-SURE, MOST = 0.8, 16  # seeds are doubled, up to MOST, until so many resamples agree
+SURE, MOST = 0.8, 16  # seeds are doubled, up to MOST, until this share of resamples agrees
 WORTH = 0.1  # of the variance: what another b must save to be tried
 OTHER = 1.5  # tau within this factor is the same
 FARTHEST = 8  # times the present tau: how far a longer one is tried
@@ -86,6 +86,8 @@ def plan_run(
         lanes: chains for the moments.
         seed: of everything; the planned run should have others.
         say: called with a line of text at every step.
+
+    Returns: a `Plan`, as `plan` does; `expected` has the metric at the end as well.
 
     Example: `plan_run(run, NLL(data), ticks=2_000_000, average=0.5)`
     """

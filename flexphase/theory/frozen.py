@@ -68,7 +68,7 @@ def frozen_tick(run: Run, s: State) -> tuple[State, Tick]:
     Returns the state after the tick, and what the tick would have contributed.
     """
     new = tick(run, s)._replace(params=s.params, opt=s.opt)
-    phase = new.phase._replace(left=new.phase.left + 1)
+    phase = new.during
     weight, _ = answer(run, phase)
     # neither the sign nor the importance weight is part of g+ and g-
     share = phase.sign * weight * (phase.prob if single(run) else 1.0)

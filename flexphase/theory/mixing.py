@@ -41,7 +41,7 @@ def mixing(
     """Autocorrelation time, equilibrium and transient of the term of `sign`, from long phases.
 
     The second half of a phase counts as equilibrium. Deviations are taken from the mean of the
-    replicas that share a stimulus, so a chain that never leaves its corner is measured as slow. The
+    replicas that share a stimulus, so a chain that stays where it began is measured as slow. The
     transient is summed over each phase minus one that goes on from its end, with the same random
     numbers: once the two have met, the difference is exactly 0.
 

@@ -43,6 +43,10 @@ def moments(run: Run, params: Any, *, phases: int = 400, lanes: int = 32, seed: 
         phases: of each chain, after a tenth of that to settle; at least 4.
         lanes: independent chains, at least 4.
         seed: of the chains.
+
+    Returns: A = E|g+|^2, C = E|g-|^2, plus = |mu+|^2, minus = |mu-|^2, means = mu+ . mu- and
+    cross = E[g+ . g-] of paired phases, where mu+ and mu- are the means of g+ and g-; `se` has
+    their standard errors.
     """
     sums = lane_sums(run, params, phases=phases, lanes=lanes, seed=seed)
     return from_lanes(sums.first, sums.second, sums.phases, sums.cross, sums.pairs)

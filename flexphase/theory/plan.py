@@ -95,6 +95,9 @@ def plan(
         lanes: chains that are measured side by side.
         seed: of the measurement.
 
+    Returns: a `Plan`: `b`, `tau` and `eta`, for each a sentence in `reasons`, and in `expected`
+    what to expect of them.
+
     Example: `plan(run, train(run, phases=2000).parameters()).tau`
     """
     for name, value in (("loss", loss), ("bias", bias)):
