@@ -48,6 +48,7 @@ class Bracket(NamedTuple):
 
     def nll(self, params: Params, data: Array) -> tuple[Array, Array]:
         """The summed NLL of the data, from both ends of the bracket."""
+        data = zeros_and_ones(data)
         free = free_energy(params, data).sum()
         return free + len(data) * self.lower.log_z, free + len(data) * self.upper.log_z
 

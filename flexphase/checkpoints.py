@@ -64,12 +64,18 @@ def checksum(arrays: dict[str, np.ndarray]) -> np.ndarray:
     return np.frombuffer(whole.digest(), np.uint8)
 
 
-def restore(log: "Log") -> None:
-    """Go on from the checkpoint; refuse one that is damaged or belongs to another run."""
+def restore(log: "Log") -> bool:
+    """Go on from the checkpoint, if there is one; refuse one that is damaged or belongs to another
+    run.
+    """
     path = log.checkpoint
-    assert path
+    if path is None:
+        return False
     with understood(f"{path} is not a checkpoint of flexphase", "; choose another folder"):
-        kept = npz(content(path))
+        try:
+            kept = npz(content(path))
+        except FileNotFoundError:
+            return False
         if not np.array_equal(kept.pop("checksum", np.empty(0)), checksum(kept)):
             raise ValueError("its checksum is wrong, so it was damaged or changed")
         identity = plain_json(kept.pop("identity").tobytes())
@@ -89,6 +95,7 @@ def restore(log: "Log") -> None:
             "for; ask for more, or choose another folder."
         )
     settle_average(log)
+    return True
 
 
 def take(log: "Log", kept: dict[str, np.ndarray]) -> None:
@@ -106,6 +113,9 @@ def take(log: "Log", kept: dict[str, np.ndarray]) -> None:
     ticks = np.asarray(state.ticks)
     if (ticks != ticks[0]).any():
         raise ValueError("its clocks do not agree")
+    left, lasts = np.asarray(state.phase.left), np.asarray(state.phase.ticks)
+    if not ((left >= 0) & (left <= lasts)).all():
+        raise ValueError("its phases have more ticks to go than they last")
     for clock in CLOCKS:
         curve = kept[f"curve.{clock}"]
         if curve.dtype.kind not in "iu" or (curve < 0).any():

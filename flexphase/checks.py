@@ -249,9 +249,9 @@ def budget(mean_length: Any, ticks: int | None, phases: int | None) -> int:
 
 
 def check_end(ends: int | None, ticks: int) -> None:
-    """A record of phases that does not repeat must last as long as training."""
+    """Phases that end, such as a record that does not repeat, must last as long as training."""
     if ends is not None and ticks > ends:
         raise ValueError(
-            f"the record of phases ends after {ends} ticks, and training would last {ticks}; "
-            "train for fewer, or repeat the record: Recorded(..., after='repeat')."
+            f"the phases end after {ends} ticks, and training would last {ticks}; train for fewer, "
+            "or repeat a record: Recorded(..., after='repeat')."
         )

@@ -52,7 +52,8 @@ class Process(Protocol):
     """Eq. 5, line 1: which phase comes next? Phase number n, drawn when it begins.
 
     It may declare `graded = True` (signs are amplitudes in [-1, 1], for methods that can follow),
-    `rests = True` (some signs are 0) and `ends = ticks` (a record of phases that does not repeat).
+    `rests = True` (some signs are 0) and `ends = ticks` (it has no later phases, like a record that
+    does not repeat).
     """
 
     @property

@@ -35,6 +35,9 @@ for _flag in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
     READ |= getattr(os, _flag, 0)
 MOST = int(min(2**33, memory() / 2))  # bytes of a file, and of what is unpacked from it
 MEMBERS = 10_000  # arrays in an archive
+#: How their members are packed. zipfile unpacks no more of these than their headers promise; other
+#: kinds it unpacks whole.
+PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 SEAL = b"\nflexphase sha256 "
 SEALED = len(SEAL) + 64
 HEAP = b"GCOL\1\0\0\0"  # of HDF5
@@ -145,8 +148,15 @@ def npz(raw: bytes) -> "dict[str, np.ndarray]":
             raise ValueError("it has too many arrays, or two of one name")
         if strange := [name for name in names if not name.endswith(".npy")]:
             raise ValueError(f"it holds {strange[0][:50]!r}, which is no array")
-        bounded(sum(member.file_size for member in members))
+        check_members(members)
         return {name[: -len(".npy")]: npy(archive.read(name)) for name in names}
+
+
+def check_members(members: list[zipfile.ZipInfo], most: int | None = None) -> None:
+    """Raise ValueError if they might unpack to more than `most` bytes together."""
+    if any(member.compress_type not in PACKED for member in members):
+        raise ValueError("its members are neither stored nor deflated")
+    bounded(sum(member.file_size for member in members), most)
 
 
 def netcdf(raw: bytes) -> "xr.Dataset":
@@ -154,8 +164,8 @@ def netcdf(raw: bytes) -> "xr.Dataset":
     import xarray as xr
 
     raw = unsealed(raw)
-    with hdf5(raw):
-        pass
+    with hdf5(raw) as file:
+        check_values(file)
     hook = sys.unraisablehook
     sys.unraisablehook = _silent  # h5netcdf's finaliser fails on a file that it could not open
     try:
@@ -208,6 +218,26 @@ def bytes_in(group: "h5py.Group", soft_links: bool) -> int:
                 raise ValueError(f"its {name[:50]!r} lies in another file")
             size += array.nbytes
     return size
+
+
+def check_values(file: "h5py.File") -> None:
+    """Raise ValueError if an array holds no numbers, or attributes hold too much text: HDF5 keeps a
+    text once and can name it a million times.
+    """
+    import h5py
+
+    size = 0
+    for name, thing in [("root", file), *file.items()]:
+        if isinstance(thing, h5py.Dataset) and thing.dtype.kind not in "biuf":
+            raise ValueError(f"its {str(name)[:50]!r} holds {thing.dtype}, not numbers")
+        for word in thing.attrs:
+            about = thing.attrs.get_id(word)
+            if h5py.check_string_dtype(about.dtype) is None:
+                continue
+            if about.shape:
+                raise ValueError(f"its note {word[:50]!r} is a list of texts")
+            size += len(thing.attrs[word])
+            bounded(size)
 
 
 def check_heaps(raw: bytes) -> None:
@@ -314,7 +344,7 @@ def name_new(part: Path, path: Path) -> None:
         os.link(part, path)
     except OSError:
         if os.path.lexists(path):
-            raise ValueError(f"{path} was made meanwhile; choose another name.") from None
+            raise ValueError(f"{path} exists; choose another name.") from None
         os.rename(part, path)  # this file system has no links
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from .describe import difference, digest
-from .files import content, plain_json, understood, write
+from .files import content, name_on_disk, plain_json, understood, write
 from .record import changed, deciding_versions
 
 fcntl: Any = None  # Windows has none
@@ -59,6 +59,7 @@ class RunFolder:
             self._refuse_unless_ours()
         else:
             self.path.mkdir(parents=True)
+            name_on_disk(self.path)
         self._lock.take()
         self._refuse_unless_ours()  # again: another process may have begun and ended meanwhile
         for path in (*self.path.glob(".*.part"), *self.path.glob("chunks/.*.part")):
@@ -124,7 +125,8 @@ class Lock:
     The lock is `flock` on a file: the system frees it when the process ends, however it ends. On
     Windows, and on network file systems without `flock`, it is a file that only one process can
     make (O_EXCL); it names the host and the process. One that a killed process of this host left is
-    taken over (except on Windows); any other is refused, and the error says which file to remove.
+    taken over (where there are hard links, and not on Windows); any other is refused, and the error
+    says which file to remove.
     """
 
     FILE, OWNER, TAKEOVER = ".lock", ".owner", ".owner.part"
@@ -162,18 +164,17 @@ class Lock:
         self._file = self._owner = None
 
     def _claim(self, owner: Path) -> None:
-        me = f"{socket.gethostname()} {os.getpid()}"
         if owner.exists():
             self._remove_if_gone(owner)
         try:
             made = os.open(owner, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         except FileExistsError:
             raise ValueError(
-                f"another process is working in {self.folder} ({words(owner)}), or was when it "
+                f"another process is working in {self.folder} ({named(owner)}), or was when it "
                 f"was killed; wait for it, or remove {owner} if it is gone."
             ) from None
         with open(made, "w") as file:
-            file.write(me)
+            file.write(" ".join(me().values()))
         self._owner = owner
 
     def _remove_if_gone(self, owner: Path) -> None:
@@ -197,20 +198,38 @@ def at_once(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
-def words(owner: Path) -> str:
+def me() -> dict[str, str]:
+    """This process: its host and its number, and on Linux its namespace. Two containers may have
+    the name of one host, and the same number is then not the same process.
+    """
+    space = ""
+    with contextlib.suppress(OSError):
+        space = os.readlink("/proc/self/ns/pid")
+    return {"host": socket.gethostname(), "number": str(os.getpid()), "space": space}
+
+
+def holder(owner: Path) -> dict[str, str]:
+    """What `me` was in the process that holds a lock."""
+    with contextlib.suppress(OSError, ValueError):
+        said = content(owner, 1000).decode().split(" ")
+        return dict(zip(me(), [*said, "", ""], strict=False))
+    return {"host": "unknown", "number": "", "space": ""}
+
+
+def named(owner: Path) -> str:
     """HOST NUMBER of the process that holds a lock."""
-    try:
-        return content(owner, 1000).decode()
-    except (OSError, ValueError):
-        return "unknown"
+    found = holder(owner)
+    return f"{found['host']} {found['number']}".strip()
 
 
 def gone(owner: Path) -> bool:
     """Was it made by a process of this host that has ended? On Windows nobody can say."""
     if fcntl is None:
         return False  # there, signal 0 is Ctrl-C
-    host, _, number = words(owner).partition(" ")
-    if host != socket.gethostname() or not number.isdecimal():
+    own, other = me(), holder(owner)
+    number = other["number"]
+    near = own["host"] == other["host"] and own["space"] == other["space"]
+    if not near or not number.isdecimal():
         return False
     try:
         os.kill(int(number), 0)

@@ -104,9 +104,7 @@ class Log:
         averaged = [f"averaged.{name}" for name in metrics] if average else []
         log.curves = {name: [] for name in [*CLOCKS, *metrics, *averaged]}
         log.diverged_at = np.full(len(lanes.keys), -1, np.int64)
-        if log.checkpoint and log.checkpoint.exists():
-            checkpoints.restore(log)
-        else:
+        if not checkpoints.restore(log):
             log.add(state, log.slow)
         return log
 

@@ -41,7 +41,8 @@ def limits_of_groups(mine: str = "/proc/self/cgroup", groups: Path = GROUPS) -> 
             for folder in (own, *own.parents):
                 with contextlib.suppress(OSError, ValueError):  # "max" is no limit
                     if folder.is_relative_to(top):
-                        yield int((folder / name).read_text())
+                        most = int((folder / name).read_text())
+                        yield most if most > 0 else math.inf
 
 
 def check_memory(need: float, fewer: str) -> None:

@@ -7,7 +7,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any, Protocol, TextIO, cast
+from typing import Any, Protocol, TextIO, cast, runtime_checkable
 
 Progress = Callable[[int, int, dict[str, float]], None]
 OFTEN = 0.2  # seconds between two pictures of the bar in a notebook
@@ -54,6 +54,7 @@ def console() -> Any:
     return Console(file=cast(TextIO, Patient(sys.stderr)))
 
 
+@runtime_checkable
 class Display(Protocol):
     """What `train` calls to show its progress."""
 
@@ -130,15 +131,18 @@ def in_notebook() -> bool:
 
 
 @contextlib.contextmanager
-def display(progress: Progress | bool | None, title: str) -> Iterator[Display]:
+def display(progress: Progress | Display | bool | None, title: str) -> Iterator[Display]:
     """What `train(progress=...)` draws on.
 
     Args:
         progress: True for a bar, in a terminal or a notebook; silent where there is neither. A
-            function is called; None and False are silent.
+            function is called; None and False are silent. A display of one's own is also told what
+            is compiled before the first tick.
         title: stands before the bar.
     """
-    if progress is not True:
+    if isinstance(progress, Display):
+        yield progress
+    elif progress is not True:
         yield Calls(progress or None)
     elif in_notebook():
         yield notebook(title)

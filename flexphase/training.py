@@ -16,7 +16,7 @@ from .engines import choose, say_if_missing
 from .lanes import Grid, Lanes, lanes
 from .log import Log
 from .metrics import check_metrics
-from .progress import Progress, display
+from .progress import Display, Progress, display
 from .record import Record
 from .record_of import record_of
 
@@ -34,7 +34,7 @@ def train(
     params: Any = None,
     observers: Mapping[str, Observer] | None = None,
     stop: Callable[[Record], bool] | None = None,
-    progress: Progress | bool | None = None,
+    progress: Progress | Display | bool | None = None,
     checkpoint: str | Path | None = None,
     engine: str = "auto",
     threads: int | None = None,
@@ -57,7 +57,8 @@ def train(
             JAX engine, which is then taken.
         stop: called with the record so far at every record; True ends training there.
         progress: True draws a bar, in a terminal or a notebook (elsewhere it is silent); a function
-            is called as progress(ticks done, ticks in all, latest metrics).
+            is called as progress(ticks done, ticks in all, latest metrics); so is a `Display`,
+            which is also told what is compiled.
         checkpoint: a file that is kept at every record. A run that was stopped goes on from it, to
             the same bits; a finished one is extended by asking for more ticks.
         engine: "auto" takes the fastest that fits the run; "jax" or "native" insist.
@@ -97,7 +98,7 @@ def train(
         )
         if engine == "auto":
             say_if_missing()
-        bar.stage(f"compiling the loop of the {chosen.name} engine")
+        bar.stage(f"building the loop of the {chosen.name} engine")
 
         def report(ticks: int) -> None:
             log.done += ticks

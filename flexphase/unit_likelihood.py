@@ -88,6 +88,9 @@ class UnitNLL(eqx.Module):
     data: Array = eqx.field(converter=matrix)
     annealed: bool = eqx.field(static=True, default=False)
 
+    def __check_init__(self):
+        self.units.check(self.data)
+
     def __call__(self, params: Params) -> Any:
         if self.annealed:
             log_all = unit_ais(jax.random.key(0), self.units, params, 100, 500).log_z

@@ -9,18 +9,25 @@ import pytest
 from on_jax import train
 
 from flexphase import Device, OnDevice, estimators
+from flexphase.ais import Bracket, Estimate
 from flexphase.core import Optimiser, Run
 from flexphase.data import LabelContrast, Rows, append_labels, overlay
 from flexphase.lanes import grid
 from flexphase.likelihood import NLL
 from flexphase.methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
 from flexphase.methods.binary import sample
+from flexphase.methods.rbm import Params
+from flexphase.methods.units import BinaryUnits
 from flexphase.metrics import AtEnd, OverLanes
 from flexphase.phases import Alternating, Bernoulli, Fixed, Geometric, Phases
 from flexphase.rules import aol, aol_random, cd, isd
+from flexphase.unit_likelihood import UnitNLL
 
 BITS = np.eye(4, dtype=np.float32)
 PAIRS = Rows((BITS, BITS[:, :2]))
+
+
+FLAT = Estimate(*jnp.zeros(3))
 
 
 def a_run(method=None, rule=None, source=None, eta=0.1):
@@ -223,6 +230,14 @@ REFUSED = {
         "zeros and ones",
     ),
     "nll of grey data": (lambda: NLL([[0.5, 1.0]]), "zeros and ones"),
+    "nll of grey data for binary units": (
+        lambda: UnitNLL(BinaryUnits(2), [[0.5, 1.0]]),
+        "zeros and ones",
+    ),
+    "nll of grey data from a bracket": (
+        lambda: Bracket(FLAT, FLAT, True).nll(Params(*map(np.zeros, ((2, 1), 2, 1))), [[0.5, 1.0]]),
+        "zeros and ones",
+    ),
     "nll of negative data": (lambda: NLL([[-1.0, 1.0]]), "zeros and ones"),
     "data of words": (lambda: Rows([["0", "1"]]), "real numbers"),
     "data of objects": (lambda: Rows(np.array([[0, 1]], object)), "real numbers"),

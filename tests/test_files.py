@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import io
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import struct
 import zipfile
 
 import h5py
+import jax
 import numpy as np
 import pytest
 import xarray as xr
@@ -29,16 +31,19 @@ from flexphase import (
 )
 from flexphase.checkpoints import checksum
 from flexphase.cli import main
+from flexphase.core import init
 from flexphase.data import mnist_sources
+from flexphase.kernels import MISSING
 
 DATA = bars_and_stripes(2)
 
 
+SMALL = Run(RBM(4, 3), *aol(T=2), Rows(DATA), Optimiser(0.1))
+
+
 def go(**options):
-    run = Run(RBM(4, 3), *aol(T=2), Rows(DATA), Optimiser(0.1))
-    return train(
-        run, ticks=8, seeds=2, records=2, metrics={"nll": NLL(DATA)}, engine="jax", **options
-    )
+    usual = {"ticks": 8, "seeds": 2, "records": 2, "metrics": {"nll": NLL(DATA)}, "engine": "jax"}
+    return train(SMALL, **(usual | options))
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +136,7 @@ FORGED = {
     "a picture of one number": noted(picture=3),
     "a picture of nothing": noted(picture=[0, 4]),
     "classes of words": noted(classes="ten"),
+    "a label of two texts": noted(label=["a", "b"]),
     "a label that is a number": noted(label=3),
     "options that are a list": noted(options="[]"),
     "options that are no JSON": noted(options="{"),
@@ -289,6 +295,28 @@ def test_a_forged_checkpoint_with_its_checksum_is_refused(forged, tmp_path):
         go(checkpoint=path)
 
 
+@pytest.mark.parametrize("engine", ["jax", "native"])
+@pytest.mark.parametrize("left", [-(2**31), -1, 3])
+def test_a_checkpoint_whose_phase_never_ends(left, engine, tmp_path):
+    """Phases have 2 ticks. With fewer than none to go, compiled engines waited for ever."""
+    if engine == "native" and MISSING:
+        pytest.skip("built without a compiler")
+    path = tmp_path / "checkpoint.npz"
+    go(checkpoint=path, engine=engine)
+    leaves = jax.tree_util.tree_leaves_with_path(init(SMALL, jax.random.key(0)))
+    at = [jax.tree_util.keystr(where) for where, _ in leaves].index(".phase.left")
+
+    def change(kept):
+        assert kept[f"state{at}"].tolist() == [0, 0]
+        kept[f"state{at}"] = np.array([0, left], np.int32)
+        del kept["checksum"]
+        kept["checksum"] = checksum(kept)
+
+    forge_checkpoint(path, change)
+    with pytest.raises(ValueError, match=r"not a checkpoint of flexphase \(its phases"):
+        go(checkpoint=path, engine=engine, ticks=16)
+
+
 @pytest.mark.parametrize("place", np.linspace(0, 0.999, 20))
 def test_a_bit_of_a_checkpoint(place, tmp_path):
     """The local headers of a zip hold bits that nothing reads; any other is noticed."""
@@ -359,6 +387,16 @@ def test_an_archive_that_unpacks_to_more_than_is_read(tmp_path, capfd, monkeypat
     monkeypatch.setattr("flexphase.files.MOST", 2**20)
     np.savez_compressed(tmp_path / "x.npz", x=np.zeros((2**18, 2)))
     data_refused(tmp_path / "x.npz", capfd)
+
+
+def test_an_archive_that_unpacks_to_more_than_it_says(tmp_path, capfd):
+    """zipfile unpacks members of bz2 and LZMA whole, whatever their headers say."""
+    part = io.BytesIO()
+    np.save(part, np.zeros((2, 4)))
+    for kind in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        with zipfile.ZipFile(tmp_path / "x.npz", "w", kind) as archive:
+            archive.writestr("x.npy", part.getvalue())
+        data_refused(tmp_path / "x.npz", capfd, "neither stored nor deflated")
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path, capfd):
@@ -447,7 +485,7 @@ def test_a_file_that_was_made_meanwhile_is_kept(links, tmp_path, monkeypatch):
     files.write(path, "ours", over=False)
     assert path.read_text() == "ours"
     path.unlink()
-    with pytest.raises(ValueError, match="made meanwhile"), files.replacing(path, over=False) as it:
+    with pytest.raises(ValueError, match="exists; choose"), files.replacing(path, over=False) as it:
         it.write_text("ours")
         path.write_text("theirs")
     assert path.read_text() == "theirs"
@@ -462,7 +500,7 @@ def test_a_figure_that_was_made_meanwhile_is_kept(tmp_path, capsys, monkeypatch)
     monkeypatch.setattr(plot, "save", lambda *a, **k: (out.write_text("theirs"), save(*a, **k)))
     words = ["phases", "--phases", "100", "--out", str(out)]
     assert main(words) == 2
-    assert "made meanwhile" in capsys.readouterr().err and out.read_text() == "theirs"
+    assert "exists; choose" in capsys.readouterr().err and out.read_text() == "theirs"
     assert main([*words, "--force"]) == 0
 
 

@@ -181,14 +181,14 @@ def test_a_record_that_ends():
     rows = fp.Rows(np.eye(3))
     run = fp.Run(fp.RBM(3, 2), process, fp.always_on, rows, fp.Optimiser(0.1))
     assert int(fp.train(run, ticks=22).dataset["ticks"].max()) == 22
-    with pytest.raises(ValueError, match="ends after 22 ticks, and training would last 23"):
+    with pytest.raises(ValueError, match="end after 22 ticks, and training would last 23"):
         fp.train(run, ticks=23)
 
 
 @pytest.mark.parametrize("inside", [lambda p: fp.Pauses(p, 3), lambda p: fp.Stretched(p, 30)])
 def test_a_record_that_ends_is_not_hidden_in_another_process(inside):
     inside(fp.Recorded(TABLE, rate=10))
-    with pytest.raises(ValueError, match=r"a record that ends cannot be .*after='repeat'"):
+    with pytest.raises(ValueError, match=r"phases that end cannot be .*after='repeat'"):
         inside(fp.Recorded(TABLE, rate=10, after="end"))
 
 

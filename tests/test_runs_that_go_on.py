@@ -302,7 +302,7 @@ def test_a_raster_has_a_row_for_everything():
     weights, visible = ([f"{name} {i}" for i in range(n)] for name, n in (("w", 3), ("v", 4)))
     assert labels == ["learns", "remembers", *visible, *weights]
     assert ax.get_xlabel() == "network time steps (ticks)" and ax.get_xlim() == (0, 20)
-    with pytest.raises(ValueError, match="numbered from 0; no 4"):
+    with pytest.raises(ValueError, match="numbered from 0; there is no 4"):
         plot.raster(record, lane=4)
 
 

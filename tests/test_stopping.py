@@ -211,6 +211,11 @@ def without_flock(*_):
     raise OSError(errno.ENOLCK, "No locks available")
 
 
+def written_by(number, **other):
+    """The lock of another process of this host, or of another one."""
+    return " ".join((folder.me() | {"number": str(number)} | other).values())
+
+
 def test_a_file_system_without_flock(tmp_path, monkeypatch):
     """As Lustre without -o flock, or NFS without lockd, answers."""
     monkeypatch.setattr(fcntl, "flock", without_flock)
@@ -226,12 +231,13 @@ def test_a_file_system_without_flock(tmp_path, monkeypatch):
     assert not owner.exists()
     gone = subprocess.Popen(["true"])
     gone.wait()
-    owner.write_text(f"{os.uname().nodename} {gone.pid}")  # killed on this host
+    owner.write_text(written_by(gone.pid))  # killed on this host
     with RunFolder(tmp_path / "run", {"a": 1}, resume=True):
         pass
-    owner.write_text("another-host 1")
-    with pytest.raises(ValueError, match=r"another-host 1.*remove"):
-        RunFolder(tmp_path / "run", {"a": 1}, resume=True).__enter__()
+    for other in ("host", "space"):  # in another container, that number may be alive
+        owner.write_text(written_by(gone.pid, **{other: "another"}))
+        with pytest.raises(ValueError, match=rf"{gone.pid}\).*remove"):
+            RunFolder(tmp_path / "run", {"a": 1}, resume=True).__enter__()
 
 
 @pytest.mark.parametrize("moment", ["gone", "link"])
@@ -240,7 +246,7 @@ def test_of_two_processes_that_find_a_dead_owner_one_goes_on(moment, tmp_path, m
     monkeypatch.setattr(fcntl, "flock", without_flock)
     dead = subprocess.Popen(["true"])
     dead.wait()
-    (tmp_path / Lock.OWNER).write_text(f"{os.uname().nodename} {dead.pid}")
+    (tmp_path / Lock.OWNER).write_text(written_by(dead.pid))
     locks, taken = [Lock(tmp_path), Lock(tmp_path)], []
 
     def take(lock):

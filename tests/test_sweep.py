@@ -233,7 +233,7 @@ def test_a_worker_that_others_start_has_exact_lanes_too(tmp_path):
     assert EXACT in done.stdout.split(), done.stderr
 
 
-@pytest.mark.parametrize("module", ["flexphase.api", "flexphase.record"])
+@pytest.mark.parametrize("module", ["flexphase.training", "flexphase.record"])
 def test_a_worker_that_cannot_import_answers_with_a_sentence(module, tmp_path, monkeypatch, capfd):
     """Its own libraries, or those of the sweep before it listens."""
     without = f"import sys; sys.modules[{module!r}] = None\n"

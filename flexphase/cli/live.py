@@ -1,6 +1,7 @@
 """flexphase live: a page where phases run live, in one HTML file."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> None:
     from ..live import page
 
     path = Path(args.out)
-    if path.exists():
+    if os.path.lexists(path):
         raise ValueError(f"{path} exists and is not overwritten; give --out another file.")
     if not path.parent.is_dir():
         raise ValueError(f"there is no folder {path.parent}; make it, or give --out another file.")

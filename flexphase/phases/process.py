@@ -108,7 +108,7 @@ def endless(process: Process, what: str) -> Process:
     """The process, if it never ends; inside another process its end would go unnoticed."""
     if getattr(process, "ends", None) is not None:
         raise ValueError(
-            f"a record that ends cannot be {what}; repeat it: Recorded(..., after='repeat')."
+            f"phases that end cannot be {what}; repeat a record: Recorded(..., after='repeat')."
         )
     return process
 

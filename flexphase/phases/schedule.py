@@ -121,7 +121,7 @@ def schedule(rule: Any, seed: int = 0, phases: int | None = None) -> Schedule:
     Args:
         rule: `cd(k)`, `isd(b, T)`, `aol(b, T)`, a pair (process, estimator), or a whole Run.
         seed: of the lane.
-        phases: after how many phases it ends (default: never, or with its record).
+        phases: after how many phases it ends (default: never, or with its process).
 
     Returns: an iterator of (sign, first, last, weight, apply, length).
     """

@@ -24,7 +24,7 @@ class Statistics(NamedTuple):
 
 
 def drawn(process: Any, phases: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Sign and ticks of the first phases that a lane of this seed sees; fewer if a record ends."""
+    """Sign and ticks of the first phases that a lane of this seed sees; fewer if it ends."""
     keys = lane_keys(jax.random.key(seed))
     told = tape(process, keys.run, phases, state=process.init(keys.process))
     some = before_end(told.ticks, getattr(process, "ends", None))

@@ -41,7 +41,8 @@ def execute(
     todo = [chunk for chunk in every if not done(folder, chunk)]
     shared = {"folder": str(place(folder).resolve()), "versions": deciding_versions()}
     tasks = [json.dumps(chunk.task() | shared) for chunk in todo]
-    for stale in place(folder).glob("*.ticks"):  # of a run that was killed: the lock says so
+    finished = [place(folder) / f"{chunk.name}.npz" for chunk in every if done(folder, chunk)]
+    for stale in (*finished, *place(folder).glob("*.ticks")):  # the lock says that they are stale
         stale.unlink(missing_ok=True)
     if not tasks:
         return

@@ -245,14 +245,17 @@ def file_case(rng: random.Random, seeds: dict[str, bytes]) -> dict[str, Any]:
         )
         words = rng.choice(readers) if rng.random() < 0.1 else ["@record", name]
     elif kind == "checkpoint":
-        raw = seeds["checkpoint.npz"]
+        cheap = rng.random() < 0.9
+        name = rng.choice(("jax-checkpoint.npz", "native-checkpoint.npz"))
+        raw = seeds[name if cheap else "checkpoint.npz"]
         forged = rng.random() < 0.6
         raw = forged_checkpoint(rng, raw) if forged else mutated(rng, raw, seeds["record.nc"])
-        harmed["run/checkpoint.npz"], harmed["run/run.json"] = raw, seeds["run.json"]
-        cheap = rng.random() < 0.9
-        words = (
-            ["@checkpoint", "run/checkpoint.npz"] if cheap else [*RUN, "--resume", "--out", "run"]
-        )
+        if cheap:
+            harmed[name] = raw
+            words = ["@checkpoint", name]
+        else:
+            harmed["run/checkpoint.npz"], harmed["run/run.json"] = raw, seeds["run.json"]
+            words = [*RUN, "--average", "0.5", "--resume", "--out", "run"]
     elif kind == "plan":
         plan = seeds["run.json"]
         text = json.dumps(odd_json(rng, json.loads(plan))).encode()

@@ -36,7 +36,9 @@ assert main([*cases.RUN, "--average", "0.5", "--out", str(out / "run")]) == 0
 record = Record.load(out / "run" / "record.nc")
 record.dataset.to_netcdf(out / "bare.nc", engine="h5netcdf")
 (out / "record.nc").write_bytes((out / "run" / "record.nc").read_bytes())
-target.checkpointed(str(out / "checkpoint.npz"), cases.RUN)
+for engine in ("jax", "native"):
+    target.checkpointed(str(out / f"{engine}-checkpoint.npz"))
+(out / "checkpoint.npz").write_bytes((out / "run" / "checkpoint.npz").read_bytes())
 (out / "run.json").write_bytes((out / "run" / "run.json").read_bytes())
 x = np.tile([[0, 1, 1, 0], [1, 1, 0, 0]], (3, 1))
 np.save(out / "x.npy", x); np.savez(out / "x.npz", images=x, labels=np.arange(6) % 2)
