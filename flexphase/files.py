@@ -236,7 +236,7 @@ def check_values(file: "h5py.File") -> None:
                 continue
             if about.shape:
                 raise ValueError(f"its note {word[:50]!r} is a list of texts")
-            size += len(thing.attrs[word])
+            size += len(str(thing.attrs[word]))
             bounded(size)
 
 

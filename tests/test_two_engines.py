@@ -5,6 +5,7 @@ first test. JAX is the reference, with seeds of its own, so that both means are 
 difference is below 4 standard errors.
 """
 
+import functools
 import itertools
 from typing import get_args
 
@@ -13,16 +14,23 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from test_conformance import METHODS
 
 from flexphase import (
     NLL,
     RBM,
+    Baseline,
+    Batches,
     BoltzmannMachine,
     ContrastiveHebbian,
+    Device,
     EquilibriumPropagation,
     ForwardForward,
+    Held,
     LabelContrast,
+    OnDevice,
     Optimiser,
+    Replicas,
     Rows,
     Run,
     aol,
@@ -30,9 +38,11 @@ from flexphase import (
     bars_and_stripes,
     cd,
     isd,
+    phase_change,
     train,
 )
 from flexphase.engines import compiled
+from flexphase.engines.tapes import unheld
 from flexphase.kernels import MISSING
 from flexphase.methods.binary import NegativeStart
 
@@ -77,6 +87,23 @@ EXAMPLES = {
 }
 
 
+def parts():
+    """Estimators, sources and optimisers that a compiled engine takes, besides the usual ones."""
+    boltzmann = Run(RBM(9, 7), *aol(0.5, 3), Rows(DATA), Optimiser(0.02))
+    device = Device(bits=6, range=2.0, rounding="stochastic", noise=0.01, asymmetry=0.1)
+    yield "a device", boltzmann._replace(optimiser=OnDevice(Optimiser(0.02), device))
+    yield "held for ticks", boltzmann._replace(source=Held(Rows(DATA), ticks=4))
+    _, method, source = next(forward_forward())
+    yield "Adam", Run(method, *isd(0.5, 1), source, Optimiser(0.02, optax.adam))
+    _, method, source = next(layered())
+    usual = Run(method, *isd(0.5, 3), source, Optimiser(0.02))
+    yield "Baseline", usual._replace(estimator=Baseline(0.1))
+    yield "phase_change", usual._replace(estimator=phase_change)
+    yield "a batch", usual._replace(method=Replicas(method, 3), source=Batches(source, 3))
+    momentum = functools.partial(optax.sgd, momentum=0.5)
+    yield "momentum", usual._replace(optimiser=Optimiser(0.02, momentum))
+
+
 def rule(name, length):
     make = RULES[name]
     return make(length) if name == "cd" else make(0.5, length)
@@ -91,6 +118,9 @@ def runs():
                 continue  # lengths of mean 1 are not random
             run = Run(method, *rule(name, length), source, Optimiser(0.02, optax.sgd))
             yield pytest.param(kind, run, id=f"{words}, {name}")
+    for words, run in parts():
+        kind = next(type(engine).__name__ for engine in compiled() if not engine.refuses(run))
+        yield pytest.param(kind, run, id=f"{kind}, {words}")
 
 
 def engine_of(kind):
@@ -99,6 +129,13 @@ def engine_of(kind):
 
 def test_every_compiled_engine_is_compared():
     assert {type(engine).__name__ for engine in compiled()} == EXAMPLES.keys()
+
+
+def test_every_method_that_an_engine_takes_is_compared():
+    compared = {type(run.method) for _, run in (case.values for case in runs())}
+    tried = [Run(one, *isd(0.5, 1), source, Optimiser(0.1)) for one, source in METHODS.values()]
+    taken = {type(run.method) for run in tried for one in compiled() if one.refuses(run) is None}
+    assert len(taken) == 5 and taken <= compared
 
 
 @pytest.mark.parametrize(("kind", "run"), list(runs()))
@@ -117,7 +154,7 @@ def square(params):
 def finals(run, engine, seed):
     metrics = {"mean": mean, "square": square}
     if isinstance(run.method, (RBM, BoltzmannMachine)):
-        metrics["nll"] = NLL(run.source.data)
+        metrics["nll"] = NLL(unheld(run.source).data)
     record = train(
         run, ticks=TICKS, seeds=SEEDS, seed=seed, metrics=metrics, records=1, engine=engine
     )
