@@ -104,7 +104,9 @@ def curve(record: "Record") -> str:
     if averaged in values and not swept:
         lines = [lines[0]._replace(name="last weights"), line(values, averaged, "slow weights")]
     best = record.optimum(name)
-    return shown.curve(lines, "phases", name, {} if best is None else {"optimum": best})
+    seeds = values.sizes["seed"]
+    said = f"{name}, mean and sd over {seeds} seeds," if seeds > 1 else name
+    return shown.curve(lines, "phases", said, {} if best is None else {"optimum": best})
 
 
 def line(values: Any, name: str, label: str) -> shown.Line:

@@ -21,6 +21,7 @@ from flexphase.report.panels import Panel, Series, points, star, table
 from flexphase.report.vendor import uplot_script
 from flexphase.sweep import RunFolder
 
+PICTURES = ("PNG", "SVG", "PDF")
 X = np.linspace(0, 1e6, 60)
 FINDINGS = Findings(
     [
@@ -75,7 +76,7 @@ def html(tmp_path_factory):
         picture(FINDINGS, "svg", LIGHT),
         picture(FINDINGS, "svg", DARK),
         {"seeds": "0 to 9"},
-        {"CSV": data, "SVG": folder / "fig.svg"},
+        {"CSV": data, "netCDF": data} | {k: folder / f"fig.{k.lower()}" for k in PICTURES},
         {"time": "1 s"},
     )
     path = folder / "report.html"
@@ -221,13 +222,15 @@ def test_each_figure_is_shown_once(browser, html):
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_the_svg_travels_inside_the_page(browser, html):
+def test_downloads_travel_inside_the_page(browser, html):
     page = opened(browser, html)
     links = page.find_elements("css selector", "a[download]")
     assert [link.get_attribute("href").split(";")[0] for link in links] == [
         "data:text/csv",
+        "data:application/x-netcdf",
         "data:image/svg+xml",
     ] * 2
+    assert "beside this page: fig.png, fig.pdf" in page.find_element("class name", "downloads").text
 
 
 def test_charts_respond(browser, html):

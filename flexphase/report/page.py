@@ -127,13 +127,22 @@ def chart(i: int, j: int, panel: Panel) -> str:
 
 
 def downloads(entry: Entry) -> str:
-    """Links: the data and the SVG are inside the page, other pictures are files beside it."""
-    links = []
+    """Links to what is inside the page, the data and the SVG; other pictures are only named: they
+    lie beside it, and the page may be sent alone.
+    """
+    links, beside = [], []
     for label, path in entry.files.items():
-        where = uri(path.read_bytes(), KINDS[label]) if label in KINDS else path.name
-        inside = f' data-static="{entry.name}"' if label == "SVG" else ""
-        links.append(f'<a href="{where}" download="{path.name}"{inside}>{label}</a>')
-    return f'<p class="downloads">Download: {"".join(links)}</p>'
+        if label in KINDS:
+            where = uri(path.read_bytes(), KINDS[label])
+            links.append(f'<a href="{where}" download="{path.name}">{label}</a>')
+        elif label == "SVG":  # the script takes the picture that is on the page
+            links.append(
+                f'<a href="{path.name}" download="{path.name}" data-static="{entry.name}">SVG</a>'
+            )
+        else:
+            beside.append(path.name)
+    named = f"<span>beside this page: {', '.join(beside)}</span>" if beside else ""
+    return f'<p class="downloads">Download: {"".join(links)}{named}</p>'
 
 
 def pairs(items: dict[str, Any]) -> str:
