@@ -41,10 +41,12 @@ class Phase(NamedTuple):
 
     @property
     def first(self) -> Array:
+        """Is this its first tick?"""
         return self.left == self.ticks
 
     @property
     def last(self) -> Array:
+        """Is this its last tick?"""
         return self.left == 1
 
 
@@ -57,14 +59,16 @@ class Process(Protocol):
     """
 
     @property
-    def alternates(self) -> bool: ...  # strictly +, -, +, -: what the two-term estimator needs
+    def alternates(self) -> bool: ...  # strictly +, -, +, -, as two terms need it
     @property
     def b(self) -> Any: ...  # long-run share of positive phases
     @property
     def mean_length(self) -> Any: ...  # mean ticks per phase
     def with_length(self, tau: Any) -> "Process": ...  # the same with phases of mean length tau
     def init(self, key: Key) -> PyTree: ...  # -> state
-    def step(self, key: Key, n: Array, state: PyTree) -> tuple[Phase, PyTree]: ...
+    def step(self, key: Key, n: Array, state: PyTree) -> tuple[Phase, PyTree]:
+        """-> phase number n, which begins now, and the state after it."""
+        ...
 
 
 class Method(Protocol):
@@ -98,15 +102,15 @@ class Source(Protocol):
 
     @property
     def stimuli(self) -> PyTree: ...  # what it shows, or examples of that, stacked
-    def init(self, key: Key) -> PyTree: ...
-    def __call__(self, key: Key, sign: Array, x: PyTree) -> PyTree: ...
+    def init(self, key: Key) -> PyTree: ...  # -> x before the first phase
+    def __call__(self, key: Key, sign: Array, x: PyTree) -> PyTree: ...  # -> the next x
 
 
 class Clocked(Source, Protocol):
     """A source whose stimuli have a clock of their own."""
 
     @property
-    def clocked(self) -> bool: ...
+    def clocked(self) -> bool: ...  # True
     def at(self, key: Key, phase: Phase, n: Array, t: Array, x: PyTree) -> PyTree:
         """The stimulus of tick t, in phase n, given that of the tick before.
 

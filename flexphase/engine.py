@@ -26,6 +26,7 @@ class Visits(NamedTuple):
             self.see(params)
 
 
+#: No moments at which to look.
 NONE = Visits()
 
 
@@ -33,7 +34,7 @@ class Engine(Protocol):
     """Advances all lanes; `report(n)` is called after every n ticks, and may raise to stop."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str: ...  # for records
     def start(self, lanes: Lanes, params: PyTree = None) -> State: ...  # before the first tick
     def advance(
         self,
@@ -42,7 +43,9 @@ class Engine(Protocol):
         ticks: int,
         report: Callable[[int], None],
         visits: Visits = NONE,
-    ) -> State: ...
+    ) -> State:
+        """-> the state of all lanes, `ticks` ticks later."""
+        ...
 
 
 def next_piece(piece: int, n: int, began: float) -> int:

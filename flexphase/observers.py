@@ -56,6 +56,7 @@ class Trace(eqx.Module):
         count(self.start, "the start of a trace", 0)
 
     def row(self, state: State, updates: Array) -> dict[str, Any]:
+        """What is kept of a tick, by name; `updates` as they were before it."""
         selected = self.select(state) if self.select else {}
         if not isinstance(selected, dict):
             raise ValueError("a trace selects a dict of arrays by name, such as {'v': s.z.v}.")

@@ -46,6 +46,7 @@ class Record:
 
     @property
     def attrs(self) -> dict[str, Any]:
+        """Notes, such as the engine and the versions."""
         return self.dataset.attrs
 
     @property
@@ -55,6 +56,7 @@ class Record:
 
     @property
     def metrics(self) -> list[str]:
+        """The names of the metrics."""
         return json.loads(self.attrs["metrics"])
 
     def metric_name(self, metric: str | None = None) -> str:

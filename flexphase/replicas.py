@@ -33,6 +33,7 @@ class Replicas(eqx.Module):
 
     @property
     def graded(self) -> bool:
+        """Whether the method can follow signs between -1 and 1."""
         return declares(self.method, "graded")
 
     def check(self, x: PyTree) -> None:

@@ -45,9 +45,11 @@ class Rows(eqx.Module):
         return where(sign > 0, self.init(key), x)
 
     def fresh(self, key: Key, sign: Array, x: Any) -> Any:
+        """A new stimulus, as a phase of this sign shows it."""
         return self.init(key)
 
     def again(self, key: Key, sign: Array, x: Any) -> Any:
+        """The present one, as a phase of this sign shows it."""
         return x
 
 
@@ -103,6 +105,7 @@ class LabelContrast(eqx.Module):
         return row, jnp.where(sign >= 0, self.labels[row], wrong)
 
     def show(self, row: Array, label: Array) -> LabelledImage:
+        """The image of this row with this label."""
         return LabelledImage(self.images[row], jax.nn.one_hot(label, self.classes), row)
 
     def init(self, key: Key) -> LabelledImage:
@@ -112,7 +115,9 @@ class LabelContrast(eqx.Module):
         return self.show(*self.next_row(key, sign, x.row))
 
     def fresh(self, key: Key, sign: Array, x: LabelledImage) -> LabelledImage:
+        """A new stimulus, as a phase of this sign shows it."""
         return self.show(*self.row(key, sign, x.row, jnp.bool_(False)))
 
     def again(self, key: Key, sign: Array, x: LabelledImage) -> LabelledImage:
+        """The present one, as a phase of this sign shows it."""
         return self.show(*self.row(key, sign, x.row, jnp.bool_(True)))

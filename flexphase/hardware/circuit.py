@@ -37,6 +37,7 @@ class Circuit(eqx.Module):
 
     @property
     def graded(self) -> bool:
+        """Whether the method can follow signs between -1 and 1."""
         return declares(self.method, "graded")
 
     def check(self, x: PyTree) -> None:

@@ -98,9 +98,11 @@ class DeepResistor(eqx.Module):
         return tuple(layers), self.rest()
 
     def rest(self) -> Volts:
+        """All voltages 0."""
         return tuple(jnp.zeros(n) for n in self.sizes[1:])
 
     def sources(self, x: Array) -> Array:
+        """The input voltages: gain x, and the same inverted."""
         return self.gain * jnp.concatenate([x, -x])
 
     def best(
@@ -118,6 +120,7 @@ class DeepResistor(eqx.Module):
         return jnp.where(upper, jnp.maximum(volts, 0), jnp.minimum(volts, 0))
 
     def sweep(self, params: Params, v: Volts, x: Array, nudge: Array, target: Array) -> Volts:
+        """Every second layer, then the others, each at its best voltages."""
         volts, sources = list(v), self.sources(x)
         for i in (*range(0, len(v), 2), *range(1, len(v), 2)):
             volts[i] = self.best(params, tuple(volts), i, sources, nudge, target)

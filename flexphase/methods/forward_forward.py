@@ -142,6 +142,7 @@ class ForwardForward(eqx.Module):
         return first_layers(key, self.sizes, self.scale)
 
     def overlaid(self, x: Labelled) -> Array:
+        """The image with its label on the first pixels; a ValueError where sizes do not fit."""
         if x.image.shape != self.sizes[:1]:
             raise ValueError(
                 f"the first layer has {self.sizes[0]} inputs, images have {x.image.size}; give "

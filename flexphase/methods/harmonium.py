@@ -66,6 +66,7 @@ class Harmonium(eqx.Module):
 
     @property
     def visible(self) -> int:
+        """How many visible units."""
         return self.units.n
 
     def check(self, x: Any) -> None:

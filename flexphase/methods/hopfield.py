@@ -106,6 +106,7 @@ class Hopfield(eqx.Module):
         return Weights(jnp.zeros((self.units, self.units))), self.anywhere(key)
 
     def anywhere(self, key: Key) -> Array:
+        """A random state: each unit -1 or 1."""
         return jnp.where(jax.random.bernoulli(key, shape=(self.units,)), 1.0, -1.0)
 
     def enter(self, key: Key, params: Weights, z: Array, x: Array, sign: Array) -> Array:

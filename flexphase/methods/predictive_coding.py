@@ -85,9 +85,11 @@ class PredictiveCoding(Layered):
         return tuple(z)
 
     def clamp(self, z: States, target: Array, sign: Array) -> States:
+        """The target in place of the last layer, in positive phases."""
         return (*z[:-1], jnp.where(sign > 0, target, z[-1]))
 
     def errors(self, params: Params, z: States, x: Array) -> States:
+        """e_l = z_l - mu_l, layer by layer."""
         mu = predictions(params, z, x, self.activation)
         return tuple(s - m for s, m in zip(z, mu, strict=True))
 

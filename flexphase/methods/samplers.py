@@ -26,7 +26,7 @@ class Sampler(Protocol):
 
     @property
     def binary(self) -> bool: ...  # is a unit 0 or 1, or any number?
-    def __call__(self, key: Key, energy: Energy, z: Array, free: Array) -> Array: ...
+    def __call__(self, key: Key, energy: Energy, z: Array, free: Array) -> Array: ...  # -> z'
 
 
 class Gibbs(eqx.Module):

@@ -69,6 +69,7 @@ class Tempered(eqx.Module):
 
     @property
     def betas(self) -> Array:
+        """Inverse temperatures, evenly spaced from 0 to 1."""
         return jnp.linspace(0, 1, self.temperatures)
 
     def check(self, x: Any) -> None:

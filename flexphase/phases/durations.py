@@ -26,10 +26,12 @@ class Duration(Protocol):
     @property
     def mean(self) -> Array: ...  # ticks; importance weights of always-on learning divide by it
     @property
-    def variance(self) -> Any: ...
+    def variance(self) -> Any: ...  # ticks squared
     def with_mean(self, tau: Any) -> "Duration": ...  # the same kind of length, of mean tau
-    def init(self, key: Key) -> Any: ...
-    def next(self, u: Array, key: Key, sign: Array, state: Any) -> tuple[Array, Any]: ...
+    def init(self, key: Key) -> Any: ...  # -> state
+    def next(self, u: Array, key: Key, sign: Array, state: Any) -> tuple[Array, Any]:
+        """-> ticks of the next phase, state; u is a uniform number in [0, 1)."""
+        ...
 
 
 class Law(eqx.Module):
@@ -38,6 +40,7 @@ class Law(eqx.Module):
     """
 
     def draw(self, u: Array, key: Any = None) -> Array:
+        """-> ticks, a whole number of at least 1."""
         raise NotImplementedError
 
     def init(self, key: Key) -> tuple[()]:

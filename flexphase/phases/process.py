@@ -150,6 +150,7 @@ class Stretched(Derived):
 
     @property
     def rests(self) -> bool:
+        """Whether the process has phases without plasticity."""
         return declares(self.process, "rests")
 
     @property

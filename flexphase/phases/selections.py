@@ -23,11 +23,13 @@ class Selection(Protocol):
     """Which sign? It may remember: `init` returns what, () if nothing."""
 
     @property
-    def alternates(self) -> bool: ...
+    def alternates(self) -> bool: ...  # strictly +, -, +, -
     @property
-    def b(self) -> Array: ...
-    def init(self, key: Key) -> Any: ...
-    def sign(self, u: Array, n: Array, state: Any) -> tuple[Array, Any]: ...
+    def b(self) -> Array: ...  # long-run share of positive phases
+    def init(self, key: Key) -> Any: ...  # -> state
+    def sign(self, u: Array, n: Array, state: Any) -> tuple[Array, Any]:
+        """-> the sign of phase n, state; u is a uniform number in [0, 1)."""
+        ...
 
 
 def only(share: float, b: Any) -> float:

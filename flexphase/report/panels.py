@@ -26,7 +26,7 @@ class Series(NamedTuple):
     sd: Any = None
     colour: int = 0  # in PALETTE
     line: int = 0  # in LINES
-    kind: str = "line"  # or "points" (with error bars), "dots" (without a line), "steps"
+    kind: str = "line"  # "line", "points" (with error bars), "dots" (no line) or "steps"
     star: tuple[float, float] | None = None
     at: float | None = None  # a dotted line at this x
 
