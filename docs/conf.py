@@ -7,7 +7,7 @@ from the public names of `flexphase/api.py` and their docstrings.
 import os
 import re
 from importlib import import_module
-from inspect import isfunction
+from inspect import getsource, isfunction
 from pathlib import Path
 from typing import Any
 
@@ -68,16 +68,47 @@ html_theme_options = {
 html_context = {"default_mode": "auto"}
 
 
-#: Names for users that `api.py` does not have: hidden by others, or rarely needed.
+#: Names for users that `api.py` does not have: hidden by others, rarely needed, or for extensions.
 OTHER = [
     "exact_lanes",
+    "averages.Average",
+    "catalogue.entries.DatasetEntry",
+    "catalogue.entries.Input",
+    "catalogue.entries.MethodEntry",
+    "catalogue.entries.Task",
+    "core.Clocked",
+    "core.init",
+    "engine.Engine",
+    "engine.NONE",
+    "engine.Visits",
+    "engines.Compiled",
     "estimators.isd",
+    "estimators.weigh_always_on",
+    "estimators.weigh_isd",
     "hardware.on_device.transformation",
     "hardware.precision.bits_needed",
     "likelihood.states",
+    "methods.nce.Noise",
+    "methods.nce.Precision",
+    "methods.nce.log_normal",
+    "methods.samplers.Sampler",
+    "methods.units.VisibleUnits",
     "phase_figure.figure",
     "phase_figure.raster",
+    "phases.Duration",
+    "phases.Law",
+    "phases.Schedule",
+    "phases.Selection",
+    "phases.Tick",
+    "report.findings.Claim",
+    "report.findings.Findings",
+    "report.panels.Panel",
+    "report.panels.Series",
+    "report.panels.points",
 ]
+
+#: Modules with a page each.
+MODULES = ["export", "sklearn", "plot", "sweep", "theory"]
 
 
 def groups() -> dict[str, list[str]]:
@@ -88,12 +119,33 @@ def groups() -> dict[str, list[str]]:
     return {title: re.findall(r'"(\w+)"', names) for title, names in pairs}
 
 
+def explain(kind: type) -> None:
+    """The comment behind a stub of a protocol, or behind a field, becomes its docstring."""
+    for field in getattr(kind, "_fields", ()):
+        vars(kind)[field].__doc__ = ""  # in place of "Alias for field number 0"
+    line = re.compile(r"^    (?:def )?(\w+)\b.*  # (.*)$", flags=re.MULTILINE)
+    for name, words in line.findall(getsource(kind)):
+        member = vars(kind)[name]
+        member.__doc__ = member.__doc__ or words
+
+
+def members(kind: type) -> str:
+    """Options that show the members of a class; fields only where its docstring has no `Args`."""
+    fields = getattr(kind, "_fields", ())
+    if fields and "Args:" in (kind.__doc__ or ""):
+        return f"   :members:\n   :exclude-members: {', '.join(fields)}\n"
+    if fields or getattr(kind, "_is_protocol", False):
+        explain(kind)
+        return "   :members:\n   :undoc-members:\n   :special-members: __call__\n"
+    return "   :members:\n"
+
+
 def entry(name: str, module: str) -> str:
     """The directive that shows a name's docstring."""
     home, _, last = f"{module}.{name}".rpartition(".")
     value = getattr(import_module(home), last)
     if isinstance(value, type):
-        return f".. autoclass:: {module}.{name}\n   :members:\n"
+        return f".. autoclass:: {module}.{name}\n{members(value)}"
     return f".. {'autofunction' if isfunction(value) else 'autodata'}:: {module}.{name}\n"
 
 
@@ -118,7 +170,7 @@ def reference(_: Any) -> None:
         words = title[0].upper() + title[1:]
         write(HERE / "reference" / f"{number}_{title.split()[-1]}.rst", page(words, names))
     write(HERE / "reference" / "other.rst", page("Other names", OTHER))
-    for name in ("export", "sklearn", "plot", "sweep", "theory"):
+    for name in MODULES:
         module = import_module(f"flexphase.{name}")
         own = getattr(module, "__all__", None) or [
             n

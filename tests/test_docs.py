@@ -3,8 +3,12 @@
 Pages that take more than a moment are slow tests, and so is a page that is not named here.
 """
 
+import ast
 import re
+from importlib import import_module
 from importlib.util import find_spec
+from inspect import ismodule
+from pkgutil import resolve_name
 
 import matplotlib
 import pytest
@@ -30,6 +34,9 @@ OWN = {
     "phases.md": "test_docs_phases.py",
     "schedule.md": "test_docs_phases.py, where torch may be missing",
 }
+
+#: Modules whose names pages import and the reference leaves out, with the reason.
+LEFT_OUT = {"flexphase.experiments.bas": "words of a figure, which the skeleton of another borrows"}
 
 TABLE = ROOT / "docs" / "methods" / "README.md"
 #: Selections, durations and whole processes; `Phases` joins the first two and has phases.md.
@@ -126,3 +133,36 @@ def test_the_studies_count_their_claims():
 def test_every_public_phase_process_has_a_page():
     pages = "".join(page.read_text() for page in (ROOT / "docs" / "processes").glob("[a-z]*.md"))
     assert [kind for kind in PROCESSES if f"`{kind}(" not in pages] == []
+
+
+def of_conf(name):
+    """A list in docs/conf.py, which needs Sphinx to be imported."""
+    tree = ast.parse((ROOT / "docs" / "conf.py").read_text())
+    assigned = (node for node in tree.body if isinstance(node, ast.Assign))
+    return next(ast.literal_eval(n.value) for n in assigned if ast.unparse(n.targets[0]) == name)
+
+
+def imported(page):
+    """Module and name of what the code of a page imports from flexphase."""
+    nodes = (node for code in blocks(page) for node in ast.walk(ast.parse(code)))
+    found = (node for node in nodes if isinstance(node, ast.ImportFrom) and not node.level)
+    own = (node for node in found if node.module.split(".")[0] == "flexphase")
+    return {(node.module, alias.name) for node in own for alias in node.names}
+
+
+def test_the_reference_has_every_name_that_users_meet():
+    """Those of `phases`, and all that a page or the README imports."""
+    shown = [vars(api)[name] for name in api.__all__]
+    shown += [resolve_name(f"flexphase.{name}") for name in of_conf("OTHER")]
+    modules = {f"flexphase.{name}" for name in of_conf("MODULES")}
+
+    def has(home, name):
+        module = import_module(home)
+        part = getattr(module, name)
+        if home in modules:
+            return name in getattr(module, "__all__", [name])
+        return ismodule(part) or home in LEFT_OUT or any(part is one for one in shown)
+
+    used = {("flexphase.phases", name) for name in phases.__all__}
+    used = used.union(*map(imported, [ROOT / "README.md", *PAGES]))
+    assert sorted(names for names in used if not has(*names)) == []
