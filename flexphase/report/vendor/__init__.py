@@ -1,5 +1,8 @@
 """uPlot 1.6.32 (MIT, LICENSE.uPlot), the charting library of the pages: as npm delivers it.
 
+It is kept here so that building the package needs no network; a test compares the SHA-256 of its
+files with those of npm.
+
 Another version: `npm pack uplot@VERSION`, and copy dist/uPlot.iife.min.js, dist/uPlot.min.css and
 LICENSE (as LICENSE.uPlot) here.
 """
