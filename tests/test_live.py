@@ -449,6 +449,9 @@ def test_it_learns_without_an_error_and_fits_the_screen(browser, html, width, sc
     painted = shown.execute_script(colours)
     assert len(painted) == 1 + 2 * 9  # the chart; ribbon, four layers, fields and samples
     assert min(painted) >= 2
+    pictures = "return [...document.querySelectorAll('canvas')].map((c) => c.toDataURL())"
+    before = shown.execute_script(pictures)
+    wait_for(lambda: not any(map(str.__eq__, before, shown.execute_script(pictures))))  # all move
 
 
 @on_every_screen

@@ -2,9 +2,11 @@
 
 import errno
 import io
+import sys
 
-from flexphase import RBM, Optimiser, Rows, Run, aol, bars_and_stripes
+from flexphase import RBM, Optimiser, Rows, Run, aol, bars_and_stripes, train
 from flexphase.cli.common import status
+from flexphase.cli.train import Stoppable
 from flexphase.progress import OFTEN, Notebook, display
 from flexphase.report.display import Display
 from flexphase.sweep import Sweep
@@ -28,6 +30,51 @@ def test_a_notebook_draws_a_bar_with_the_present_metric_and_not_too_often(monkey
     assert len(drawn) == 2
     bar(1500, 1500, {})  # the end is always drawn
     assert 'value="1500"' in drawn[-1] and "left" not in drawn[-1]
+
+
+class Shell:
+    """What IPython has in a Jupyter kernel."""
+
+    def __init__(self):
+        self.config, self.drawn = {"IPKernelApp": {}}, []
+
+    def get_ipython(self):
+        return self
+
+    def HTML(self, text):
+        return text
+
+    def display(self, text, display_id):
+        return self
+
+    def update(self, text):
+        self.drawn.append(text)
+
+
+def test_training_draws_in_the_cell_of_a_notebook(monkeypatch):
+    shell = Shell()
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython.display", shell)
+    train(RUN, ticks=14, records=1, engine="jax", progress=True)
+    for words in ("RBM: compiling the start of 1 lane", "RBM: building the loop of the jax engine"):
+        assert any(words in drawn for drawn in shell.drawn)
+    assert "14 of 14 ticks" in shell.drawn[-1] or "metrics at the end" in shell.drawn[-1]
+
+
+def test_a_display_of_ones_own_is_told_what_is_compiled():
+    """The command line's bar is one, too: it can be stopped at every step."""
+    told, done = [], []
+
+    class Told:
+        def stage(self, words):
+            told.append(words)
+
+        def __call__(self, ticks, total, latest):
+            done.append((ticks, total))
+
+    train(RUN, ticks=14, records=1, engine="jax", progress=Stoppable(Told()))
+    assert told[0] == "compiling the start of 1 lane" and len(told) >= 3
+    assert done[-1] == (14, 14)
 
 
 class Gone(io.StringIO):

@@ -60,6 +60,13 @@ def test_an_average_changes_nothing_else():
     assert drawn == [1, 2]  # a notebook shows the curve of the slow weights too
 
 
+def test_a_record_in_a_notebook_names_its_band_and_keeps_the_view_of_xarray():
+    one, two = (fp.train(rbm(), ticks=60, seeds=n, metrics=METRICS)._repr_html_() for n in (1, 2))
+    assert "size, mean and sd over 2 seeds, against phases" in two
+    assert "size against phases" in one
+    assert "all that was recorded" in two and "xr-wrap" in two
+
+
 def test_the_exponential_mean_is_the_recursion_of_its_definition():
     """m += max(1/n, 1/count) (theta - m) at every horizon / count ticks."""
     average = fp.Exponential(12, 4)

@@ -10,6 +10,7 @@ to compare with are exact: an untrained machine scores 355 nats, a perfect one 1
 import sys
 
 import flexphase as fp
+from flexphase import live
 
 
 def main() -> None:
@@ -21,6 +22,8 @@ def main() -> None:
     print(f"flexphase {fp.__version__}, {engine} engine: {nll:.0f} nats ({fp.__file__})")
     if sys.argv[1:] and engine != sys.argv[1]:
         sys.exit(f"the {sys.argv[1]} engine was asked for, and the {engine} engine was used.")
+    if "uPlot" not in live.page():
+        sys.exit("the live page has lost its parts.")
     if not 108 < nll < 300:
         sys.exit("it has not learned.")
 
