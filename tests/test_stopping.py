@@ -87,6 +87,15 @@ def test_ctrl_c_reaches_a_single_long_call_of_jax(trained, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@linux
+@pytest.mark.slow
+def test_ctrl_c_reaches_a_long_plan(tmp_path):
+    """It would take minutes; nothing of it is kept."""
+    code, err, took = stopped(["plan", "rbm", "--pilots", "64", "--json"], 12)
+    assert code == 130 and err.endswith("flexphase: interrupted\n") and took < 10, err
+    assert "Traceback" not in err
+
+
 HALF_DONE = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
