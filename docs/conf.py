@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sphinx.ext import autosummary
+from sphinx.ext.napoleon import GoogleDocstring
 
 import flexphase
 from flexphase import api, live
@@ -47,16 +48,20 @@ profile.write_text('get_config().IPKernelApp.log_level = "ERROR"\n')
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+autodoc_preserve_defaults = True
 autosummary_generate = False
 # A summary is a first sentence, which `eq. 2` does not end.
 autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "Eq.", "eqs.", "Eqs.")
 napoleon_numpy_docstring = False
+# A value such as `always_on` has the docstring of its class: what stands before a colon is no type.
+GoogleDocstring._consume_inline_attribute = lambda self: ("", self._dedent(self._consume_to_end()))
 
 html_theme = "sphinx_book_theme"
 html_title = "flexphase"
 toc_object_entries_show_parents = "hide"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sourcelink = False
 html_show_search_summary = False  # it would fetch pages, which a browser refuses for files
 html_theme_options = {
@@ -134,10 +139,11 @@ def members(kind: type) -> str:
     fields = getattr(kind, "_fields", ())
     if fields and "Args:" in (kind.__doc__ or ""):
         return f"   :members:\n   :exclude-members: {', '.join(fields)}\n"
-    if fields or getattr(kind, "_is_protocol", False):
+    protocol = getattr(kind, "_is_protocol", False)
+    if fields or protocol:
         explain(kind)
-        return "   :members:\n   :undoc-members:\n   :special-members: __call__\n"
-    return "   :members:\n"
+    more = "   :undoc-members:\n   :special-members: __call__\n" if protocol else ""
+    return f"   :members:\n{more}"
 
 
 def entry(name: str, module: str) -> str:

@@ -22,7 +22,7 @@ def exact_lanes() -> bool:
     """Ask JAX for lanes whose bits do not depend on how many there are; call it before JAX starts.
 
     Depending on the shapes, LLVM rounds a * b + c once (fused) or twice. This adds
-    --xla_cpu_max_isa=AVX to XLA_FLAGS (AVX has no fused multiply-add), for the whole process, and
+    `--xla_cpu_max_isa=AVX` to XLA_FLAGS (AVX has no fused multiply-add), for the whole process, and
     costs up to a third of JAX's speed; compiled engines are exact anyway. The command line and its
     workers call it. An xla_cpu_max_isa that is there already is left alone.
 

@@ -54,7 +54,7 @@ export class Chart {
       ],
       series: [{}, ...both],
       padding: [8, 20, 0, 0],
-      hooks: { drawAxes: [(plot) => this.references(plot, colours)] },
+      hooks: { draw: [(plot) => this.references(plot, colours)] },
     };
     this.plot = new uPlot(options, this.data(), this.root);
   }

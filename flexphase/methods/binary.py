@@ -41,7 +41,7 @@ def bernoulli(u: Array, p: Any) -> Array:
 
 
 def states(n: int, start: Any = 0, count: int | None = None) -> Array:
-    """Binary states number start, start + 1, ... of n units, one a row."""
+    """Binary states of n units from number `start` on, one a row."""
     numbers = start + jnp.arange(2**n if count is None else count, dtype=jnp.uint32)
     return ((numbers[:, None] >> jnp.arange(n, dtype=jnp.uint32)[None]) & 1).astype(jnp.float32)
 

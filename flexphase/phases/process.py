@@ -180,7 +180,7 @@ def before_end(ticks: Any, left: int | None) -> int:
 
 
 def tape(process: Any, key: Key, phases: int, start: Any = 0, state: Any = None) -> Phase:
-    """Unroll a process without a network: phases start, start + 1, ... as arrays, the very ones
+    """Unroll a process without a network: phases as arrays from number `start` on, the very ones
     `tick` would draw with this key. For a process with a memory give the state of the lane too.
 
     Args:

@@ -148,7 +148,7 @@ class ChunkError(ValueError):
 class Dask:
     """A Dask cluster whose workers see the run folder under the same path.
 
-    `address` is that of its scheduler, such as tcp://host:8786; `timeout` in seconds.
+    `address` is that of its scheduler, such as `tcp://host:8786`; `timeout` in seconds.
     """
 
     def __init__(self, address: str, timeout: float = 5.0):

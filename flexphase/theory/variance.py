@@ -120,7 +120,7 @@ def least_trace(m: Moments) -> Any:
 
 
 def penalty(m: Moments, b: Any) -> Any:
-    """Tr cov of eq. 2 minus that of eq. 1: A (1-b)/b + C b/(1-b) + 2 E[g+ . g-].
+    """Tr cov of eq. 2 minus that of eq. 1: A (1-b)/b + C b/(1-b) + 2 E[g+·g-].
 
     Never negative, see `least_penalty`: Lemma 1's assumptions are needed only for its "strictly".
     """
