@@ -53,8 +53,6 @@ autosummary_generate = False
 # A summary is a first sentence, which `eq. 2` does not end.
 autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "Eq.", "eqs.", "Eqs.")
 napoleon_numpy_docstring = False
-# A value such as `always_on` has the docstring of its class: what stands before a colon is no type.
-GoogleDocstring._consume_inline_attribute = lambda self: ("", self._dedent(self._consume_to_end()))
 
 html_theme = "sphinx_book_theme"
 html_title = "flexphase"
@@ -152,7 +150,9 @@ def entry(name: str, module: str) -> str:
     value = getattr(import_module(home), last)
     if isinstance(value, type):
         return f".. autoclass:: {module}.{name}\n{members(value)}"
-    return f".. {'autofunction' if isfunction(value) else 'autodata'}:: {module}.{name}\n"
+    if isfunction(value):
+        return f".. autofunction:: {module}.{name}\n"
+    return f".. autodata:: {module}.{name}\n   :no-value:\n"
 
 
 def page(title: str, names: list[str], module: str = "flexphase") -> str:
@@ -209,10 +209,18 @@ def plain_text(
 
 
 def left_out(_app: Any, _what: str, name: str, member: Any, *_: Any) -> bool | None:
-    """Functions of other libraries that are the default of a field, and scikit-learn's own."""
+    """Functions that are the default of a field, and scikit-learn's own."""
     home = getattr(member, "__module__", None) or "flexphase"
     foreign = callable(member) and not home.startswith("flexphase")
-    return True if foreign or re.fullmatch(r"set_\w+_request", name) else None
+    default = isfunction(member) and "." not in member.__qualname__
+    return True if foreign or default or re.fullmatch(r"set_\w+_request", name) else None
+
+
+def no_arguments(
+    _app: Any, _what: str, _name: str, member: Any, *_: Any
+) -> tuple[str, None] | None:
+    """A protocol is not called."""
+    return ("", None) if getattr(member, "_is_protocol", False) else None
 
 
 def more(_app: Any, name: str, source: list[str]) -> None:
@@ -236,10 +244,19 @@ def live_page(app: Any, error: Exception | None) -> None:
         (Path(app.outdir) / "live_page.html").write_text(live.page(), encoding="utf-8")
 
 
+def whole(self: Any) -> tuple[str, list[str]]:
+    """The docstring of a value such as `always_on`, which is that of its class: what stands before
+    a colon is no type.
+    """
+    return "", GoogleDocstring(self._dedent(self._consume_to_end()), self._config).lines()
+
+
 def setup(app: Any) -> None:
+    GoogleDocstring._consume_inline_attribute = whole
     app.connect("builder-inited", reference)
     app.connect("source-read", more)
     app.connect("source-read", whole_numbers)
     app.connect("autodoc-process-docstring", plain_text, priority=400)
     app.connect("autodoc-skip-member", left_out)
+    app.connect("autodoc-process-signature", no_arguments)
     app.connect("build-finished", live_page)

@@ -247,7 +247,8 @@ def finish(ax: Any, title: str) -> Any:
     ax.grid(alpha=0.25)
     ax.legend(
         *ax.get_legend_handles_labels(),
-        frameon=False,
+        framealpha=0.85,
+        edgecolor="none",
         title=title,
         alignment="left",
         fontsize="small",

@@ -66,9 +66,8 @@ def train(
 
     Returns: a `Record`. Ctrl-C returns what was recorded so far, with attrs["interrupted"] = 1.
 
-    Example:
-        `record = train(run, phases=40_000, seeds=8, metrics={"nll": NLL(data)}, average=0.5)`
-        `record.final().mean(), record.final(averaged=True).mean()`
+    Example: `record = train(run, phases=40_000, seeds=8, metrics={"nll": NLL(data)})`, then
+    `record.final().mean()`.
     """
     check(run)
     named = check_metrics(metrics)

@@ -10,7 +10,7 @@ const REFERENCES = [
 ];
 
 const short = (value) =>
-  value >= 1e6 ? `${value / 1e6}M` : value >= 1e4 ? `${value / 1e3}k` : String(value);
+  value >= 1e6 ? `${value / 1e6}M` : value >= 1e3 ? `${value / 1e3}k` : String(value);
 
 export class Chart {
   constructor(root, machines) {

@@ -66,8 +66,7 @@ class HelmholtzMachine(eqx.Module):
         hidden: number of hidden units, at least 1.
         scale: standard deviation of the initial weights; biases begin at 0.
 
-    Example:
-        `Run(HelmholtzMachine(16, 8), *isd(0.5, 1), Rows(bars_and_stripes(4)), Optimiser(0.1))`
+    Example: `Run(HelmholtzMachine(16, 8), *isd(0.5, 1), Rows(data), Optimiser(0.1))`.
     """
 
     visible: int = eqx.field(static=True)

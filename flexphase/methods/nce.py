@@ -125,8 +125,8 @@ class NCE(eqx.Module):
             shown, and any b descends the same loss. At b = 1/(1 + nu) both terms weigh the same,
             1/b = nu/(1-b) = 1 + nu: logistic regression as it is usually written.
 
-    Example:
-        `NCE(log_normal, Precision(jnp.float32(0.5), jnp.float32(0)), GaussianNoise(1.5), nu=10)`
+    Example: `NCE(log_f, params, GaussianNoise(np.ones(2)), nu=10)`, where params are those of log_f
+    to start from.
     """
 
     log_f: Callable[[Any, Array], Array] = eqx.field(static=True)

@@ -135,7 +135,8 @@ def panel_on(ax: Any, panel: Panel) -> None:
     ax.grid(alpha=0.25)
     if names := ax.get_legend_handles_labels()[1]:
         many = len(names) > MANY
-        ax.legend(frameon=False, fontsize=7 if many else 8, ncols=2 if many else 1)
+        size = {"fontsize": 7 if many else 8, "ncols": 2 if many else 1, "handlelength": 3}
+        ax.legend(framealpha=0.85, edgecolor="none", **size)
 
 
 def few_places(panel: Panel) -> list[float]:
