@@ -165,7 +165,7 @@ def netcdf(raw: bytes) -> "xr.Dataset":
 
     raw = unsealed(raw)
     with hdf5(raw) as file:
-        check_values(file)
+        check_values(file, longest=check_heaps(raw))
     hook = sys.unraisablehook
     sys.unraisablehook = _silent  # h5netcdf's finaliser fails on a file that it could not open
     try:
@@ -220,34 +220,30 @@ def bytes_in(group: "h5py.Group", soft_links: bool) -> int:
     return size
 
 
-def check_values(file: "h5py.File") -> None:
+def check_values(file: "h5py.File", longest: int) -> None:
     """Raise ValueError if an array holds no numbers, or attributes hold too much text: HDF5 keeps a
-    text once and can name it a million times.
+    text once, in a heap whose `longest` object has so many bytes, and can name it a million times.
     """
     import h5py
 
-    size = 0
+    named = 0
     for name, thing in [("root", file), *file.items()]:
         if isinstance(thing, h5py.Dataset) and thing.dtype.kind not in "biuf":
             raise ValueError(f"its {str(name)[:50]!r} holds {thing.dtype}, not numbers")
-        for word in thing.attrs:
-            about = thing.attrs.get_id(word)
-            if h5py.check_string_dtype(about.dtype) is None:
-                continue
-            if about.shape:
-                raise ValueError(f"its note {word[:50]!r} is a list of texts")
-            size += len(str(thing.attrs[word]))
-            bounded(size)
+        about = map(thing.attrs.get_id, thing.attrs)
+        named += sum(math.prod(one.shape) for one in about if one.dtype.hasobject)
+    bounded(named * longest)
 
 
-def check_heaps(raw: bytes) -> None:
-    """Raise ValueError if HDF5 would walk through a global heap for ever.
+def check_heaps(raw: bytes) -> int:
+    """The bytes of the longest object in a global heap; a ValueError if HDF5 would walk through one
+    for ever.
 
     A heap is "GCOL", its version 1, its size, and objects: index, count, size, data. Index 0 is
     free space, whose size counts its own head of 16 bytes; a size of 0 is never left. Heaps do not
     overlap, so that a file has no more objects than there is room for their heads.
     """
-    at, room = raw.find(HEAP), len(raw) // 16
+    at, room, longest = raw.find(HEAP), len(raw) // 16, 0
     while at >= 0:
         size = int.from_bytes(raw[at + 8 : at + 16], "little")
         here, end = at + 16, min(at + size, len(raw))
@@ -256,11 +252,13 @@ def check_heaps(raw: bytes) -> None:
             length = int.from_bytes(raw[here + 8 : here + 16], "little")
             if index == 0 and length < 16:
                 raise ValueError("a heap of it is damaged")
+            longest = max(longest, 0 if index == 0 else min(length, len(raw)))
             here += length if index == 0 else 16 + -(-length // 8) * 8
             room -= 1
             if room < 0:
                 raise ValueError("its heaps overlap")
         at = raw.find(HEAP, at + 8)
+    return longest
 
 
 def _silent(_: Any) -> None:
@@ -365,6 +363,15 @@ def name_on_disk(path: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def make_folder(path: Path, exist_ok: bool = False) -> Path:
+    """Make a folder and those above it, and wait until the disk has their names."""
+    new = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=exist_ok)
+    for folder in new:
+        name_on_disk(folder)
+    return path
 
 
 def write(path: Path, data: str | bytes, over: bool = True) -> Path:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from .describe import difference, digest
-from .files import content, name_on_disk, plain_json, understood, write
+from .files import content, make_folder, plain_json, understood, write
 from .record import changed, deciding_versions
 
 fcntl: Any = None  # Windows has none
@@ -58,8 +58,7 @@ class RunFolder:
         if self.path.exists():
             self._refuse_unless_ours()
         else:
-            self.path.mkdir(parents=True)
-            name_on_disk(self.path)
+            make_folder(self.path)
         self._lock.take()
         self._refuse_unless_ours()  # again: another process may have begun and ended meanwhile
         for path in (*self.path.glob(".*.part"), *self.path.glob("chunks/.*.part")):
@@ -110,7 +109,7 @@ class RunFolder:
     def write(self, name: str, data: str | bytes) -> Path:
         """Write a file of the folder, whole or not at all; returns its path."""
         path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, exist_ok=True)
         return write(path, data)
 
 
@@ -124,9 +123,9 @@ class Lock:
 
     The lock is `flock` on a file: the system frees it when the process ends, however it ends. On
     Windows, and on network file systems without `flock`, it is a file that only one process can
-    make (O_EXCL); it names the host and the process. One that a killed process of this host left is
-    taken over (where there are hard links, and not on Windows); any other is refused, and the error
-    says which file to remove.
+    make (O_EXCL); it names the host and the process. One that a killed process of this host (on
+    Linux, of this container) left is taken over (where there are hard links, and not on Windows);
+    any other is refused, and the error says which file to remove.
     """
 
     FILE, OWNER, TAKEOVER = ".lock", ".owner", ".owner.part"

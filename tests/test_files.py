@@ -31,8 +31,10 @@ from flexphase import (
 )
 from flexphase.checkpoints import checksum
 from flexphase.cli import main
+from flexphase.cli.common import run_folder
 from flexphase.core import init
 from flexphase.data import mnist_sources
+from flexphase.folder import RunFolder
 from flexphase.kernels import MISSING
 
 DATA = bars_and_stripes(2)
@@ -176,6 +178,30 @@ def test_a_variable_that_would_not_fit_into_memory_is_not_loaded(record, tmp_pat
         Record.load(path)
 
 
+def test_a_note_may_be_a_list_of_texts(record, tmp_path):
+    noted = Record(record.dataset.assign_attrs(tags=["pilot", "b = 0.5"], one=["x"]))
+    attrs = Record.load(noted.save(tmp_path / "record.nc")).attrs
+    assert [*attrs["tags"], *attrs["one"]] == ["pilot", "b = 0.5", "x"]
+
+
+@pytest.mark.parametrize("kind", ["text", "bytes"])
+def test_notes_that_might_name_a_long_text_many_times(kind, record, tmp_path, monkeypatch):
+    """HDF5 keeps a text once: these 50 might be the longest each, which is more than is read."""
+    path = record.save(tmp_path / "record.nc")
+    path.write_bytes(files.unsealed(path.read_bytes()))
+    with h5py.File(path, "a") as file:
+        file.attrs["more"] = "x" * 50_000
+        tags = np.full(50, "abc", h5py.string_dtype())
+        if kind == "bytes":
+            tags = np.empty(50, h5py.vlen_dtype(np.uint8))
+            tags[:] = [np.zeros(3, np.uint8)] * 50
+        file.attrs["tags"] = tags
+    Record.load(path)
+    monkeypatch.setattr(files, "MOST", 2**21)
+    with pytest.raises(ValueError, match="bytes, and at most"):
+        Record.load(path)
+
+
 def external(file, path):
     file.create_dataset("x", (4,), "f8", external=[(str(path), 0, 32)])
 
@@ -249,6 +275,11 @@ def forge_checkpoint(path, change):
     np.savez(path, **kept)
 
 
+def reseal(kept):
+    del kept["checksum"]
+    kept["checksum"] = checksum(kept)
+
+
 CHECKPOINTS = {
     "a leaf of words": lambda kept: kept.update(state0=kept["state0"].astype(str)),
     "another dtype": lambda kept: kept.update(state0=kept["state0"].astype(np.float64)),
@@ -258,14 +289,25 @@ CHECKPOINTS = {
     "another number": lambda kept: kept.update({"curve.nll": kept["curve.nll"] + 1}),
     "no checksum": lambda kept: kept.pop("checksum", None),
     "one more array": lambda kept: kept.update(more=np.zeros(3)),
+    "another shape": lambda kept: kept.update(state0=kept["state0"][:, None]),
+    "an array less": lambda kept: kept.pop("state0"),
+    "curves of another length": lambda kept: kept.update({"curve.nll": kept["curve.nll"][:1]}),
 }
+#: Those that only the checksum can tell.
+PLAUSIBLE = ("another number", "no checksum")
 
 
-@pytest.mark.parametrize("change", CHECKPOINTS.values(), ids=CHECKPOINTS)
-def test_a_checkpoint_that_was_changed_is_refused(change, tmp_path):
+@pytest.mark.parametrize(
+    ("what", "resealed"),
+    [(what, seal) for what in CHECKPOINTS for seal in {False, what not in PLAUSIBLE}],
+)
+def test_a_checkpoint_that_was_changed_is_refused(what, resealed, tmp_path):
+    """By its checksum, and with a fresh one by the shapes and types of the run."""
     path = tmp_path / "checkpoint.npz"
     go(checkpoint=path)
-    forge_checkpoint(path, change)
+    forge_checkpoint(path, CHECKPOINTS[what])
+    if resealed:
+        forge_checkpoint(path, reseal)
     before = path.read_bytes()
     with pytest.raises(ValueError, match=r"not a checkpoint of flexphase \("):
         go(checkpoint=path)
@@ -287,8 +329,7 @@ def test_a_forged_checkpoint_with_its_checksum_is_refused(forged, tmp_path):
 
     def change(kept):
         kept.update(forged)
-        del kept["checksum"]
-        kept["checksum"] = checksum(kept)
+        reseal(kept)
 
     forge_checkpoint(path, change)
     with pytest.raises(ValueError, match=r"not a checkpoint of flexphase \(its (times|phases)"):
@@ -309,8 +350,7 @@ def test_a_checkpoint_whose_phase_never_ends(left, engine, tmp_path):
     def change(kept):
         assert kept[f"state{at}"].tolist() == [0, 0]
         kept[f"state{at}"] = np.array([0, left], np.int32)
-        del kept["checksum"]
-        kept["checksum"] = checksum(kept)
+        reseal(kept)
 
     forge_checkpoint(path, change)
     with pytest.raises(ValueError, match=r"not a checkpoint of flexphase \(its phases"):
@@ -470,6 +510,25 @@ def test_the_disk_has_the_name_of_a_file_too(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", fsync)
     files.write(tmp_path / "x.csv", "1,2\n")
     assert "x.csv" in seen[0] and len(seen) == 1
+
+
+def test_the_disk_has_the_names_of_all_folders_that_are_made(tmp_path, monkeypatch):
+    """Of a run without --out, too, and of its chunks."""
+    seen = []
+
+    def fsync(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            seen.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.chdir(tmp_path)
+    run = run_folder("rbm", "new/runs")
+    assert {str(tmp_path), str(tmp_path / "new"), str(tmp_path / "new/runs")} <= {*seen}
+    with RunFolder(run, {}) as folder:
+        folder.write("chunks/x", "y")
+    assert str(tmp_path / run) in seen and str(tmp_path / run / "chunks") in seen
+    with RunFolder("deep/er/run", {}):
+        assert {str(tmp_path / "deep"), str(tmp_path / "deep/er")} <= {*seen}
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])

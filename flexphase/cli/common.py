@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..files import make_folder
 from ..progress import Patient
 from ..progress import say as say
 
@@ -71,8 +72,7 @@ def run_folder(name: str, parent: str | Path = "runs") -> Path:
     stamp = Path(parent) / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     for path in (stamp, *(stamp.with_name(f"{stamp.name}-{i}") for i in range(2, 1000))):
         try:
-            path.mkdir(parents=True)
-            return path
+            return make_folder(path)
         except FileExistsError:
             continue
         except OSError:

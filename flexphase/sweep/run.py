@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from ..files import content, plain_json, understood
+from ..files import content, make_folder, plain_json, understood
 from ..folder import RunFolder
 from ..record import Record, changed, deciding_versions
 from .cells import Chunk, Sweep, chunks
@@ -34,7 +34,7 @@ def execute(
 
     `watch(running, finished)` is called now and then: see `Watch`.
     """
-    place(folder).mkdir(exist_ok=True)
+    make_folder(place(folder), exist_ok=True)
     every = [chunk for sweep in sweeps for chunk in chunks(sweep)]
     if len({chunk.name for chunk in every}) < len(every):
         raise ValueError("two sweeps of one run have the same name.")
