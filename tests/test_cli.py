@@ -411,6 +411,23 @@ def test_a_clamped_half_is_that_of_single_rows(words, tmp_path, capsys):
     assert np.array_equal(rows[:, :, 0], held[:, :, 0])
 
 
+def test_files_without_out_get_one_free_number(tmp_path, capsys, monkeypatch):
+    """The picture and the array of samples the same; what is there stays."""
+    run = tmp_path / "run"
+    monkeypatch.chdir(tmp_path)
+    assert call(capsys, *SMALL, "--phases", "4", "--out", run)[0] == 0
+    (run / "samples.npy").write_text("mine")
+    assert call(capsys, "sample", run, "--rows", "3")[0] == 0
+    assert (run / "samples-2.png").exists() and (run / "samples-2.npy").exists()
+    for name in ("figure.png", "figure-2.png"):
+        assert call(capsys, "plot", run)[0] == 0
+        assert (tmp_path / name).exists()
+    (tmp_path / "figure-3.csv").write_text("mine")
+    assert call(capsys, "plot", run, "--table")[0] == 0
+    assert (tmp_path / "figure-4.png").exists() and (tmp_path / "figure-4.csv").exists()
+    assert (tmp_path / "figure-3.csv").read_text() == (run / "samples.npy").read_text() == "mine"
+
+
 def test_a_machine_that_read_with_noise_has_samples(tmp_path, capsys):
     run, device = tmp_path / "run", ["--device", "bits=8,range=4,read_noise=0.1"]
     assert call(capsys, *SMALL, "--phases", "4", *device, "--out", run)[0] == 0

@@ -41,9 +41,8 @@ def add(subparsers: Any) -> None:
     p.add_argument(
         "--out",
         type=not_empty,
-        default="figure.png",
         metavar="FILE",
-        help="the figure, .png, .svg or .pdf",
+        help="the figure, .png, .svg or .pdf (default: figure.png)",
     )
     p.add_argument(
         "--table",
@@ -61,7 +60,8 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     from .. import plot
 
-    figure = figure_file(args.out, args.force)
+    beside = [".csv"] if args.table == Path() else []
+    figure = figure_file(args.out or "figure.png", args.force, args.out is not None, *beside)
     table = None if args.table is None else table_file(args.table, figure, args.force)
     kept = [load(path) for path in args.runs]
     names = named(kept)

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,20 +106,34 @@ def picture_of(record: Any) -> tuple[int, int] | None:
     return None if shape is None else (int(shape[0]), int(shape[1]))
 
 
-def figure_file(path: str | Path, force: bool, named: bool = True) -> Path:
+def figure_file(path: str | Path, force: bool, named: bool = True, *beside: str) -> Path:
     """A figure to write: its format, and that one can be drawn, is checked before anything is
-    computed.
+    computed; the files `beside` it have its name with other suffixes.
     """
     from ..drawing import figure_format
 
-    file = unused(path, force, named)
+    file = unused(path, force, named, beside=beside)
     figure_format(file)
     draw_plainly()
     return file
 
 
-def unused(path: str | Path, force: bool, named: bool = True, option: str = "--out") -> Path:
-    """A file to write: refused if the user named one that exists, numbered if the name was ours."""
+def unused(
+    path: str | Path,
+    force: bool,
+    named: bool = True,
+    option: str = "--out",
+    beside: Sequence[str] = (),
+) -> Path:
+    """A file to write: refused if the user named one that exists, numbered if the name was ours.
+
+    Args:
+        path: where it is to be.
+        force: may it replace another one?
+        named: did the user choose the name?
+        option: the option that names it.
+        beside: suffixes of more files of its name.
+    """
     path = Path(path)
     if path.is_dir():
         example = path / ("table.csv" if option == "--table" else "figure.png")
@@ -128,10 +143,11 @@ def unused(path: str | Path, force: bool, named: bool = True, option: str = "--o
             f"there is no folder {path.parent} to write {path.name} to; make it first, or choose "
             "another."
         )
-    if force or not os.path.lexists(path):
-        return path
-    if named:
-        raise ValueError(f"{path} exists; choose another name, or replace it with --force.")
-    return next(
-        p for i in range(2, 10_000) if not os.path.lexists(p := path.with_stem(f"{path.stem}-{i}"))
-    )
+    names = (path.stem, *(f"{path.stem}-{i}" for i in range(2, 10_000)))
+    for one in (path.with_stem(name) for name in names):
+        taken = [p for p in (one, *map(one.with_suffix, beside)) if os.path.lexists(p)]
+        if force or not taken:
+            return one
+        if named:
+            raise ValueError(f"{taken[0]} exists; choose another name, or replace it with --force.")
+    raise ValueError(f"{path} and all names with a number are taken; choose another with {option}.")

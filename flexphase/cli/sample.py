@@ -8,7 +8,7 @@ from ..catalogue import METHODS, MethodEntry
 from ..catalogue.arguments import count, not_empty, seed, whole
 from ..machine import check_memory
 from .common import say, show
-from .records import Kept, figure_file, load, picture_of, unused
+from .records import Kept, figure_file, load, picture_of
 
 HALVES = ("top", "bottom", "left", "right")
 
@@ -167,8 +167,7 @@ def run(args: argparse.Namespace) -> None:
 
     run = load(args.run)
     named = args.out is not None
-    picture = figure_file(args.out or run.folder / "samples.png", args.force, named)
-    unused(picture.with_suffix(".npy"), args.force)
+    picture = figure_file(args.out or run.folder / "samples.png", args.force, named, ".npy")
     trained = rebuild(run.record, args.lane, args.averaged)
     steps = steps_of(args, trained.entry)
     columns = None
