@@ -58,7 +58,7 @@ def console() -> Any:
 class Display(Protocol):
     """What `train` calls to show its progress."""
 
-    def stage(self, words: str) -> None: ...  # what is done before the first tick
+    def stage(self, words: str) -> None: ...  # what is done before and after the ticks
     def __call__(self, done: int, total: int, latest: dict[str, float]) -> None: ...
 
 
@@ -137,7 +137,7 @@ def display(progress: Progress | Display | bool | None, title: str) -> Iterator[
     Args:
         progress: True for a bar, in a terminal or a notebook; silent where there is neither. A
             function is called; None and False are silent. A display of one's own is also told what
-            is compiled before the first tick.
+            is done before the first tick and after the last.
         title: stands before the bar.
     """
     if isinstance(progress, Display):

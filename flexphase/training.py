@@ -95,7 +95,7 @@ def train(
             checkpoint=checkpoint,
             given=given,
         )
-        if engine == "auto":
+        if engine == "auto" and not watching:  # observers need JAX in any case
             say_if_missing()
         bar.stage(f"building the loop of the {chosen.name} engine")
 

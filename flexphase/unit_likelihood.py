@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.core import Tracer
 
 from .ais import Estimate, log_mean
 from .checks import count, matrix
@@ -89,7 +90,8 @@ class UnitNLL(eqx.Module):
     annealed: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
-        self.units.check(self.data)
+        if not isinstance(self.data, Tracer):
+            self.units.check(self.data)
 
     def __call__(self, params: Params) -> Any:
         if self.annealed:

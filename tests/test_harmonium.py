@@ -111,6 +111,12 @@ def test_binary_units_are_the_rbm():
     assert float(UnitNLL(units, data)(params)) == pytest.approx(float(NLL(data)(params)), rel=1e-5)
 
 
+def test_the_nll_of_softmax_units_may_be_mapped_over_rows():
+    params, rows = params_of(5, size=0.7), jnp.asarray([[0.4, -0.2, 0, 0, 1], [1, 0.5, 0, 1, 0]])
+    each = jax.vmap(lambda row: UnitNLL(MIXED, row[None])(params))(rows)
+    assert float(each.sum()) == pytest.approx(float(UnitNLL(MIXED, rows)(params)), rel=1e-5)
+
+
 def test_terms_are_autodiff_of_the_energy():
     params, machine = params_of(5), Harmonium(MIXED, 3)
     v, h = jnp.asarray([0.3, -1.2, 0, 1, 0]), jnp.asarray([1.0, 0, 1])

@@ -212,6 +212,8 @@ def test_without_a_compiler_jax_serves_and_says_so(monkeypatch, caplog):
     run = fp.Run(fp.RBM(5, 3), *fp.aol(0.5, 5), fp.Rows(DATA), fp.Optimiser(0.1))
     engines.say_if_missing.cache_clear()
     assert choose("auto", run).name == "jax" and not caplog.text
+    fp.train(run, ticks=2, records=1, observers={"trace": fp.Trace(2)})
+    assert not caplog.text  # observers need JAX in any case
     for _ in range(2):
         assert fp.train(run, ticks=2, records=1).attrs["engine"] == "jax"
     assert caplog.text.count("no compiler (a test).") == 1

@@ -250,6 +250,7 @@ for (const root of document.querySelectorAll("figure.curve")) {
   new PanelChart(root, DATA[i][j]);
 }
 // The picture is in the page: its download needs no file beside it.
-for (const link of document.querySelectorAll("a[data-static]")) {
-  link.href = document.querySelector(`#${link.dataset.static} .static img`).src;
+for (const link of document.querySelectorAll("a[data-file]")) {
+  link.href = document.querySelector(`${link.hash} .static img`).src;
+  link.download = link.dataset.file;
 }

@@ -127,18 +127,16 @@ def chart(i: int, j: int, panel: Panel) -> str:
 
 
 def downloads(entry: Entry) -> str:
-    """Links to what is inside the page, the data and the SVG; other pictures are only named: they
-    lie beside it, and the page may be sent alone.
+    """Links to what is inside the page: the data, and the figure (a script makes a file of it).
+    Other pictures are only named: they lie beside the page, which may be sent alone.
     """
     links, beside = [], []
     for label, path in entry.files.items():
         if label in KINDS:
             where = uri(path.read_bytes(), KINDS[label])
             links.append(f'<a href="{where}" download="{path.name}">{label}</a>')
-        elif label == "SVG":  # the script takes the picture that is on the page
-            links.append(
-                f'<a href="{path.name}" download="{path.name}" data-static="{entry.name}">SVG</a>'
-            )
+        elif label == "SVG":
+            links.append(f'<a href="#{entry.name}" data-file="{path.name}">SVG</a>')
         else:
             beside.append(path.name)
     named = f"<span>beside this page: {', '.join(beside)}</span>" if beside else ""
