@@ -27,9 +27,11 @@ def server(tmp_path_factory):
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
 def test_the_corpus(server, path):
+    """A case may say how it ends, where an exit code alone tells too little."""
     case = json.loads(path.read_text())
     end = server[0].run(case)
     assert target.fault(case, end) is None, end
+    assert end["code"] == case.get("code", end["code"]) and case.get("says", "") in end["err"], end
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")  # zipfile, of forged archives

@@ -329,7 +329,7 @@ def test_without_what_only_unix_has(tmp_path):
 @pytest.mark.parametrize("kind", ["pgf", "eps", "ps", "jpg", "raw", "svgz", "docx", ""])
 def test_formats_that_are_not_offered_are_refused_first(kind, trained, tmp_path, capsys):
     file = tmp_path / (f"f.{kind}" if kind else "f")
-    for words in (["plot", trained], ["sample", trained], ["phases"]):
+    for words in (["plot", trained], ["sample", trained], ["ledger", "rbm"], ["phases"]):
         assert main([*map(str, words), "--out", str(file)]) == 2
         assert "end the name in .png, .svg or .pdf" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -6,10 +6,12 @@ A case is data: {"words": [...], "files": {name: base64}}. Words that begin with
 
 import argparse
 import base64
+import datetime
 import io
 import json
 import random
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import h5py
@@ -35,6 +37,8 @@ TAKEN = ("x.npy", "run", "record.nc/x", "/proc/flexphase", "/", "a\0b")
 BUDGET = ["--phases", "4", "--records", "1", "--engine"]
 RUN = ["train", "rbm", "--data", "bas:2", "--hidden", "2", "--length", "2", "--seeds", "2"]
 RUN += [*BUDGET, "jax"]
+#: Of every engine, and of states of different shapes: `target.small_run`.
+CHECKPOINTS = [f"{engine}-{run}.npz" for engine in ("jax", "native") for run in ("rbm", "ff", "ep")]
 
 
 def subcommands(p: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -228,6 +232,43 @@ def forged_archive(rng: random.Random, raw: bytes) -> bytes:
     return file.getvalue()
 
 
+def night(path: Path) -> None:
+    """Phases in a file of Neurodata Without Borders; without pynwb, one that only looks like it."""
+    stages, starts = ["wake", "sleep"] * 6, np.arange(12.0)
+    try:
+        import pynwb  # type: ignore[import-not-found]
+    except ImportError:
+        with h5py.File(path, "w") as file:
+            file.attrs["nwb_version"] = "2.7.0"
+            trials = file.create_group("intervals/trials")
+            trials["start_time"], trials["stop_time"], trials["stage"] = starts, starts + 1, stages
+            trials["last"] = h5py.SoftLink("/intervals/trials/stop_time")
+        return
+    begin = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
+    file = pynwb.NWBFile(session_description="-", identifier="-", session_start_time=begin)
+    file.add_trial_column("stage", "of sleep")
+    for start, stage in zip(starts, stages, strict=True):
+        file.add_trial(start_time=start, stop_time=start + 1, stage=stage)
+    with pynwb.NWBHDF5IO(str(path), "w") as out:
+        out.write(file)
+
+
+def forged_night(rng: random.Random, raw: bytes) -> bytes:
+    """Such a file that HDF5 can read, with an array changed, left out or in another place."""
+    file = io.BytesIO(raw)
+    with h5py.File(file, "a") as h5:
+        trials = h5["intervals/trials"]
+        name = rng.choice(list(trials))
+        old = trials[name][()]
+        del trials[name]
+        if rng.random() < 0.7:
+            odd = odd_array(rng, old) if old.dtype.kind in "iuf" else old[: rng.randrange(12)]
+            trials[name] = odd
+        elif rng.random() < 0.5:
+            trials[name] = h5py.SoftLink(rng.choice(("/nowhere", "/intervals/trials", "/")))
+    return file.getvalue()
+
+
 def file_case(rng: random.Random, seeds: dict[str, bytes]) -> dict[str, Any]:
     """A harmed or forged file, and what reads it."""
     kind = rng.choice(("record", "record", "checkpoint", "data", "plan", "phases"))
@@ -246,7 +287,7 @@ def file_case(rng: random.Random, seeds: dict[str, bytes]) -> dict[str, Any]:
         words = rng.choice(readers) if rng.random() < 0.1 else ["@record", name]
     elif kind == "checkpoint":
         cheap = rng.random() < 0.9
-        name = rng.choice(("jax-checkpoint.npz", "native-checkpoint.npz"))
+        name = rng.choice(CHECKPOINTS)
         raw = seeds[name if cheap else "checkpoint.npz"]
         forged = rng.random() < 0.6
         raw = forged_checkpoint(rng, raw) if forged else mutated(rng, raw, seeds["record.nc"])
@@ -269,7 +310,8 @@ def file_case(rng: random.Random, seeds: dict[str, bytes]) -> dict[str, Any]:
         words = ["@data", name]
     else:
         name = rng.choice(("phases.csv", "phases.tsv", "phases.nwb"))
-        harmed[name] = mutated(rng, seeds[name], seeds["x.csv"])
+        raw, forged = seeds[name], name.endswith(".nwb") and rng.random() < 0.5
+        harmed[name] = forged_night(rng, raw) if forged else mutated(rng, raw, seeds["x.csv"])
         words = ["@phases", name]
     return {"words": words, "files": {n: base64.b64encode(r).decode() for n, r in harmed.items()}}
 

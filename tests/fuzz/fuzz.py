@@ -27,7 +27,7 @@ FRESH = 1000  # cases after which a new process is taken: compiled programs fill
 MAKE = """
 import sys; sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-import h5py, numpy as np, xarray as xr
+import numpy as np, xarray as xr
 import cases, target
 from flexphase.cli import main
 from flexphase.record import Record
@@ -36,8 +36,8 @@ assert main([*cases.RUN, "--average", "0.5", "--out", str(out / "run")]) == 0
 record = Record.load(out / "run" / "record.nc")
 record.dataset.to_netcdf(out / "bare.nc", engine="h5netcdf")
 (out / "record.nc").write_bytes((out / "run" / "record.nc").read_bytes())
-for engine in ("jax", "native"):
-    target.checkpointed(str(out / f"{engine}-checkpoint.npz"))
+for name in cases.CHECKPOINTS:
+    target.checkpointed(str(out / name))
 (out / "checkpoint.npz").write_bytes((out / "run" / "checkpoint.npz").read_bytes())
 (out / "run.json").write_bytes((out / "run" / "run.json").read_bytes())
 x = np.tile([[0, 1, 1, 0], [1, 1, 0, 0]], (3, 1))
@@ -47,12 +47,7 @@ rows = [f"{2 * i},{1 + i % 2},{'wake' if i % 2 else 'sleep'}" for i in range(12)
 (out / "phases.csv").write_text("onset,duration,type\\n" + "\\n".join(rows) + "\\n")
 text = (out / "phases.csv").read_text()
 (out / "phases.tsv").write_text(text.replace(",", "\\t"))
-with h5py.File(out / "phases.nwb", "w") as file:
-    file.attrs["nwb_version"] = "2.7.0"
-    trials = file.create_group("intervals/trials")
-    trials["start_time"], trials["stop_time"] = np.arange(12.0), np.arange(12.0) + 1
-    trials["stage"] = ["wake", "sleep"] * 6
-    trials["last"] = h5py.SoftLink("/intervals/trials/stop_time")
+cases.night(out / "phases.nwb")
 """
 
 

@@ -52,14 +52,35 @@ def library(words: list[str]) -> int:
 
 
 def checkpointed(path: str) -> None:
-    """Go on from a checkpoint of a small run, or make one; its name begins with its engine."""
-    from flexphase import NLL, RBM, Optimiser, Rows, Run, aol, bars_and_stripes, train
+    """Go on from a checkpoint of a small run, or make one; its name is ENGINE-RUN.npz."""
+    from flexphase import train
 
-    data = bars_and_stripes(2)
-    run = Run(RBM(4, 2), *aol(0.5, 2), Rows(data), Optimiser(0.1))
-    engine, ticks = Path(path).name.partition("-")[0], 16 if Path(path).exists() else 8
+    engine, name = Path(path).stem.split("-")
+    ticks = 16 if Path(path).exists() else 8
     options: Any = {"ticks": ticks, "seeds": 2, "records": 1, "engine": engine}
-    train(run, metrics={"nll": NLL(data)}, average=0.5, checkpoint=path, **options)
+    run, metrics = small_run(name)
+    train(run, metrics=metrics, average=0.5, checkpoint=path, **options)
+
+
+def small_run(name: str) -> tuple[Any, dict[str, Any]]:
+    """A run of each engine, with its metrics: states of different shapes."""
+    import numpy as np
+    import optax
+
+    import flexphase as fp
+
+    data, classes = fp.bars_and_stripes(2), np.eye(2, dtype=np.float32)
+    if name == "rbm":
+        run = fp.Run(fp.RBM(4, 2), *fp.aol(0.5, 2), fp.Rows(data), fp.Optimiser(0.1))
+        return run, {"nll": fp.NLL(data)}
+    if name == "ff":
+        source = fp.LabelContrast(data, np.arange(len(data)) % 2, 2)
+        method = fp.ForwardForward((4, 3), 2)
+        return fp.Run(method, *fp.isd(0.5, 1), source, fp.Optimiser(0.1, optax.adam)), {}
+    assert name == "ep", name
+    source = fp.Rows((data, classes[np.arange(len(data)) % 2]))
+    method = fp.EquilibriumPropagation((4, 3, 2))
+    return fp.Run(method, *fp.cd(2), source, fp.Optimiser(0.1)), {}
 
 
 def contents(folder: Path, work: Path) -> dict[str, str]:
