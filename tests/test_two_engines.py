@@ -36,6 +36,7 @@ from flexphase import (
     aol,
     aol_random,
     bars_and_stripes,
+    catalogue,
     cd,
     isd,
     phase_change,
@@ -45,13 +46,14 @@ from flexphase.engines import compiled
 from flexphase.engines.tapes import unheld
 from flexphase.kernels import MISSING
 from flexphase.methods.binary import NegativeStart
+from flexphase.methods.boltzmann import lattice
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason="built without a compiler")
 STARTS = get_args(NegativeStart)
 SEEDS, TICKS = 64, 600
 DATA = bars_and_stripes(3)
 WIDE = np.tile(DATA, (1, 8))[:, :70]
-RULES = {"cd": cd, "isd": isd, "aol": aol, "aol_random": aol_random}
+RULES = {"cd": cd, "isd": isd, "aol": aol, "aol-random": aol_random}
 
 
 def boltzmann():
@@ -60,6 +62,8 @@ def boltzmann():
         yield f"RBM 70x12 {start}", RBM(70, 12, negative_start=start), Rows(WIDE)
         machine = BoltzmannMachine(9, 4, negative_start=start)
         yield f"BoltzmannMachine 9+4 {start}", machine, Rows(DATA)
+    machine = BoltzmannMachine(9, 3, lattice(3, 4), sweep="chequerboard")
+    yield "BoltzmannMachine 3x4 chequerboard", machine, Rows(DATA)
 
 
 def forward_forward():
@@ -71,12 +75,14 @@ def forward_forward():
 
 def layered():
     targets = np.eye(3, dtype=np.float32)[np.arange(len(DATA)) % 3]
-    for centred in (True, False):
-        method = EquilibriumPropagation((9, 8, 3), centred=centred)
-        yield f"EquilibriumPropagation centred={centred}", method, Rows((DATA, targets))
-    for feedback in (1.0, 0.5):
-        method = ContrastiveHebbian((9, 8, 3), feedback)
-        yield f"ContrastiveHebbian feedback={feedback}", method, Rows((DATA, targets))
+    source = Rows((DATA, targets))
+    for reset in (False, True):  # does a phase begin where the last one ended, or at rest?
+        for centred in (True, False):
+            method = EquilibriumPropagation((9, 8, 3), centred=centred, reset=reset)
+            yield f"EquilibriumPropagation centred={centred} reset={reset}", method, source
+        for feedback in (1.0, 0.5):
+            method = ContrastiveHebbian((9, 8, 3), feedback, reset=reset)
+            yield f"ContrastiveHebbian feedback={feedback} reset={reset}", method, source
 
 
 #: Runs of each compiled engine: (name, method with its start, source).
@@ -114,7 +120,7 @@ def runs():
     for kind, examples in EXAMPLES.items():
         length = 1 if kind == "ForwardForwardEngine" else 3
         for (words, method, source), name in itertools.product(examples(), RULES):
-            if name == "aol_random" and length == 1:
+            if name == "aol-random" and length == 1:
                 continue  # lengths of mean 1 are not random
             run = Run(method, *rule(name, length), source, Optimiser(0.02, optax.sgd))
             yield pytest.param(kind, run, id=f"{words}, {name}")
@@ -129,6 +135,11 @@ def engine_of(kind):
 
 def test_every_compiled_engine_is_compared():
     assert {type(engine).__name__ for engine in compiled()} == EXAMPLES.keys()
+
+
+def test_every_rule_is_compared():
+    """`two-term` is `cd` by another name."""
+    assert RULES.keys() == catalogue.RULES.keys() - {"two-term"}
 
 
 def test_every_method_that_an_engine_takes_is_compared():
