@@ -532,6 +532,7 @@ def test_theory_command_on_all_claims(tmp_path, capsys):
     out = tmp_path / "out"
     code, told, err = command(capsys, "theory", "claims", "--out", out, "--json")
     assert code == 0 and {p.name for p in out.iterdir()} == {"claims.md", "claims.csv"}
+    assert "this takes about two minutes" in err
     result, rows = json.loads(told), rows_in(out / "claims.csv")
     failed = [row["statement"] for row in rows if row["passed"] != "True"]
     assert len(failed) == 4 and all("as printed" in statement for statement in failed)

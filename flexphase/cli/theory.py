@@ -20,7 +20,7 @@ WORDS = {
     "lengths": "moments of random phase lengths",
     "bias": "bias of always-on learning on small Markov chains (Theorem 1), exact and simulated",
     "claims": "every proposition, lemma and theorem: predicted, measured, uncertainty, pass or "
-    "fail; takes minutes",
+    "fail; takes about two minutes",
 }
 
 
@@ -119,7 +119,7 @@ def claims(folder: Path) -> dict[str, Any]:
     from ..theory.claims import markdown, table
 
     began = time.perf_counter()
-    say("all claims: this takes minutes")
+    say("all claims: this takes about two minutes")
     rows = table(lambda part: say(f"measuring {part} ({time.perf_counter() - began:.0f} s so far)"))
     write(folder / "claims.md", markdown(rows))
     failed = sum(not row.passed for row in rows)

@@ -257,7 +257,7 @@ def report(args: argparse.Namespace, record: Any, folder: Path) -> int:
     scale, words = where_it_lies(record)
     say(
         f"{metric} {mean_and_sd(final)}{slow} {words} after {clocks['phases']:,} phases in "
-        f"{times['seconds']:.1f} s ({record.attrs['engine']} engine); see {folder}"
+        f"{times['seconds']:.1f} s of training ({record.attrs['engine']} engine); see {folder}"
     )
     if args.json:
         result = {

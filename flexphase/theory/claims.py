@@ -32,7 +32,7 @@ FEW = norm.isf(0.005 / (8 * len(B)))
 
 
 def table(progress: Callable[[str], None] = lambda _: None) -> list[Prediction]:
-    """All rows; this takes minutes. `progress(name)` is called before each part."""
+    """All rows; this takes about two minutes. `progress(name)` is called before each part."""
     rows: list[Prediction] = []
     for learner in learners():
         progress(f"variance, {learner.name}")
