@@ -51,9 +51,9 @@ PROCESSES = {
     "blocks": {f"{n}, {m}": Phases(Blocks(n, m), Fixed(20)) for n, m in ((4, 4), (8, 2))},
     "fixed": {"": Phases(COIN, Fixed(20))},
     "geometric": {"": Phases(COIN, Geometric(20))},
-    "spread": {
-        f"{law.__name__} {cv}": Phases(COIN, law(20, cv=cv))
-        for law, cv in ((Gamma, 0.5), (Gamma, 2.0), (LogNormal, 0.5), (Weibull, 0.5))
+    **{
+        law.__name__.lower(): {f"cv {cv}": Phases(COIN, law(20, cv=cv)) for cv in (0.5, 1.0, 2.0)}
+        for law in (Gamma, LogNormal, Weibull)
     },
     "empirical": {"5, 5, 50": Phases(COIN, Empirical([5.0, 5.0, 50.0]))},
     "matched": {"": Phases(Alternating(), Matched(Geometric(20)))},
