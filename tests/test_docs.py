@@ -4,16 +4,19 @@ Pages that take more than a moment are slow tests, and so is a page that is not 
 """
 
 import ast
+import builtins
 import re
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import ismodule
 from pkgutil import resolve_name
+from textwrap import dedent
 
 import matplotlib
 import pytest
 from pages import ROOT, blocks, run
 
+import flexphase
 from flexphase import api, estimators, phases
 from flexphase.catalogue import METHODS
 from flexphase.experiments import STUDIES
@@ -26,7 +29,6 @@ QUICK = {"extending.md", "theory.md"} | {
 PARSED = {
     "cluster.md": "needs SLURM and Kubernetes",
     "cli.md": "is a file of the package",
-    "reproduce.md": "needs a package of yours on every worker",
 }
 
 OWN = {
@@ -62,7 +64,12 @@ def cases():
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as a script finds the files beside it
     codes = blocks(page)
+    for code in codes:
+        if file := re.match(r"# (\S+\.py)\n", code):  # a file of the reader's
+            (tmp_path / file[1]).parent.mkdir(exist_ok=True)
+            (tmp_path / file[1]).write_text(code)
     torch = [number for number, code in enumerate(codes) if re.search(r"^import torch", code, re.M)]
     missing = torch if find_spec("torch") is None else []
     run(page, set(range(len(codes))) - set(missing))
@@ -171,3 +178,50 @@ def test_the_reference_has_every_name_that_users_meet():
     used = {("flexphase.phases", name) for name in phases.__all__}
     used = used.union(*map(imported, [ROOT / "README.md", *PAGES]))
     assert sorted(names for names in used if not has(*names)) == []
+
+
+#: What the examples of docstrings take from elsewhere: other libraries, and names of the reader's.
+GIVEN = """
+    jax jnp np optax torch arviz make_pipeline MinMaxScaler StandardScaler LogisticRegression
+    MyMethod X a b bouts_in_seconds data images inputs labels log_f method model params patterns
+    rate record rows run sizes source targets term x y
+"""
+
+
+def examples(node):
+    """The code in a docstring: what is indented after a colon (modules show formulas there), and
+    `code` in a paragraph that begins with Example.
+    """
+    text = ast.get_docstring(node) or ""
+    indented = re.findall(r":\n\n((?: {4}.*\n?|\n)+)", text)
+    told = re.findall(r"^Example.*?(?=\n\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    spans = re.findall(r"`(.*?)`", "".join(told), re.DOTALL)
+    shown = [] if isinstance(node, ast.Module) else map(dedent, indented)
+    return [*shown, *(" ".join(span.split()) for span in spans)]
+
+
+def test_the_examples_of_docstrings_are_python_and_name_what_exists():
+    """A name is public, of the same file, made in the example, Python's own, or one of GIVEN; what
+    follows a public one and a dot is there.
+    """
+    modules = {name: getattr(flexphase, name) for name in ["estimators", *of_conf("MODULES")]}
+    public = modules | {name: vars(api)[name] for name in api.__all__}
+    inside = {name for module in modules.values() for name in getattr(module, "__all__", ())}
+    seen, wrong = 0, []
+    for path in sorted((ROOT / "flexphase").rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        own = {getattr(node, "name", "") for node in tree.body}
+        kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+        for codes in (examples(node) for node in ast.walk(tree) if isinstance(node, kinds)):
+            nodes = [n for code in codes for n in ast.walk(ast.parse(code, str(path)))]
+            names = [n for n in nodes if isinstance(n, ast.Name)]
+            made = {n.id for n in names if isinstance(n.ctx, ast.Store)}
+            made |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+            made |= {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
+            known = {*GIVEN.split(), *public, *inside, *own, *made, *dir(builtins)}
+            wrong += [f"{path.name}: {n.id}" for n in names if n.id not in known]
+            dotted = {(ast.unparse(n.value), n.attr) for n in nodes if isinstance(n, ast.Attribute)}
+            there = [(part, name) for part, name in dotted if part in public.keys() - made]
+            wrong += [f"{path.name}: {p}.{n}" for p, n in there if not hasattr(public[p], n)]
+            seen += len(codes)
+    assert seen > 40 and wrong == []
