@@ -172,11 +172,11 @@ def sample_of_lengths(samples: Any) -> Array:
     return jnp.asarray(array, jnp.float32)
 
 
-def whole_count(n: Any, what: str, least: int = 1) -> Array:
+def whole_count(n: Any, what: str) -> Array:
     """A whole number of things that may differ between lanes."""
     array = _number(n, what)
-    if array is not None and np.any((array < least) | (array != np.round(array)) | (array > 1e8)):
-        raise ValueError(f"{what} must be a whole number, at least {least}, not {n!r}.")
+    if array is not None and np.any((array < 1) | (array != np.round(array)) | (array > 1e8)):
+        raise ValueError(f"{what} must be a whole number, at least 1, not {n!r}.")
     return jnp.asarray(n, jnp.int32)
 
 

@@ -84,7 +84,9 @@ def page(record: "Record") -> str:
 
 def cell(value: Any) -> str:
     """A value of the summary in a table."""
-    return "" if value is None else shown.number(value) if isinstance(value, float) else str(value)
+    if value is None:
+        return ""
+    return shown.number(value) if isinstance(value, float) else str(value)
 
 
 def curve(record: "Record") -> str:

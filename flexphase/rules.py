@@ -65,6 +65,7 @@ def named(name: str, b: float, length: Any) -> Rule:
     """The rule that the command line calls so: cd (or two-term), isd, aol or aol-random.
 
     Args:
+        name: one of these.
         b: probability of a positive phase; cd has none.
         length: ticks of a phase, their mean for aol-random.
     """

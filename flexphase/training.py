@@ -121,7 +121,11 @@ def train(
 
 def in_lanes(every: Lanes, params: Any) -> Any:
     """Given parameters with a leading lane axis, checked against those of the method."""
-    start = jax.eval_shape(lambda: every.vmap(lambda r, key: r.method.init(key)[0], every.keys))
+
+    def own(run: Run, key: jax.Array) -> Any:
+        return run.method.init(key)[0]
+
+    start = jax.eval_shape(lambda: every.vmap(own, every.keys))
     like = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), start)
     if jax.tree.structure(params) != jax.tree.structure(like):
         raise ValueError(

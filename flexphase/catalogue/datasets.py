@@ -107,8 +107,8 @@ def load(word: str, side: int | None = None) -> Input:
     entry = DATASETS.get(name)
     if entry is None or (colon and not entry.detail):
         return read(Path(word))
-    given = detail if colon else None if side is None else str(side)
-    return entry.load(given)._replace(grey=entry.grey)
+    plain = None if side is None else str(side)
+    return entry.load(detail if colon else plain)._replace(grey=entry.grey)
 
 
 def read(path: Path) -> Input:

@@ -3,7 +3,8 @@
 import argparse
 from typing import Any
 
-from ..catalogue.arguments import count, did_you_mean, not_empty, number, whole
+from ..catalogue.arguments import count, did_you_mean, number, whole
+from . import options
 from .common import say, show
 from .records import Kept, figure_file, load, named
 
@@ -43,14 +44,7 @@ def add(subparsers: Any) -> None:
         metavar="WORDS",
         help="energies such as read=1e-12,write=1e-11,operation=1e-13, for an estimate of all",
     )
-    p.add_argument(
-        "--out",
-        type=not_empty,
-        metavar="FILE",
-        help="a figure with the learning curves, .png, .svg or .pdf",
-    )
-    p.add_argument("--force", action="store_true", help="replace --out if it exists")
-    p.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    options.figure_out(p, "a figure with the learning curves, .png, .svg or .pdf")
     p.set_defaults(func=run)
 
 

@@ -44,6 +44,18 @@ def data_and_model(p: argparse.ArgumentParser, method: MethodEntry) -> None:
     method.options(group)
 
 
+def figure_out(p: Any, words: str) -> None:
+    """`--out`, `--force` and `--json` of a command that writes one figure."""
+    p.add_argument("--out", type=not_empty, metavar="FILE", help=words)
+    p.add_argument("--force", action="store_true", help="replace --out if it exists")
+    json_out(p)
+
+
+def json_out(p: Any) -> None:
+    """`--json`."""
+    p.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+
+
 def phases(p: argparse.ArgumentParser, rule: str, length: float) -> None:
     """`--rule`, b and the length of its phases, and phases of one's own."""
     kinds = groupby(RULES.values(), key=lambda rule: rule.words)
@@ -67,10 +79,35 @@ def phases(p: argparse.ArgumentParser, rule: str, length: float) -> None:
 
 
 def own_phases(p: argparse.ArgumentParser) -> None:
-    """`--select`, `--duration` or `--recorded`, with the numbers that they take."""
+    """`--select`, `--duration` or `--recorded`, with the numbers that they take, and `--hold`."""
     group = p.add_argument_group(
         "phases of your own", "With one of these the rule names the estimator alone."
     )
+    selection(group)
+    duration(group)
+    group.add_argument(
+        "--recorded",
+        type=not_empty,
+        metavar="FILE",
+        help="phases from a table with onset, duration or offset, and type (.csv, .tsv, .nwb)",
+    )
+    group.add_argument(
+        "--rate",
+        type=positive,
+        metavar="TICKS_PER_SECOND",
+        help="of the record (default: 1)",
+    )
+    group.add_argument(
+        "--hold",
+        type=count,
+        metavar="N",
+        help="ticks for which a stimulus is held, whatever the phases do (default: the source "
+        "shows a new one when a phase begins)",
+    )
+
+
+def selection(group: Any) -> None:
+    """`--select` and its numbers."""
     group.add_argument(
         "--select", choices=tuple(SELECTIONS), help="how the sign of a phase is chosen"
     )
@@ -95,6 +132,10 @@ def own_phases(p: argparse.ArgumentParser) -> None:
         metavar=("N_PLUS", "N_MINUS"),
         help="positive, negative phases in a row (blocks)",
     )
+
+
+def duration(group: Any) -> None:
+    """`--duration` and its number."""
     group.add_argument("--duration", choices=tuple(DURATIONS), help="the law of phase lengths")
     group.add_argument(
         "--cv",
@@ -102,25 +143,6 @@ def own_phases(p: argparse.ArgumentParser) -> None:
         metavar="C",
         help="standard deviation of the lengths over their mean (gamma, lognormal, weibull; "
         f"default: {CV:g})",
-    )
-    group.add_argument(
-        "--recorded",
-        type=not_empty,
-        metavar="FILE",
-        help="phases from a table with onset, duration or offset, and type (.csv, .tsv, .nwb)",
-    )
-    group.add_argument(
-        "--rate",
-        type=positive,
-        metavar="TICKS_PER_SECOND",
-        help="of the record (default: 1)",
-    )
-    group.add_argument(
-        "--hold",
-        type=count,
-        metavar="N",
-        help="ticks for which a stimulus is held, whatever the phases do (default: the source "
-        "shows a new one when a phase begins)",
     )
 
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from ..catalogue.arguments import count, not_empty, seed
+from ..catalogue.arguments import count, seed
 from ..catalogue.phases import composed, label_of, rule_of, words_of
 from ..drawing import verbatim
 from ..machine import check_memory
@@ -24,16 +24,7 @@ def add(subparsers: Any) -> None:
         "--phases", type=count, default=10_000, metavar="N", help="how many phases are drawn"
     )
     group.add_argument("--seed", type=seed, default=0, help="the seed of the lane")
-    group.add_argument(
-        "--out",
-        type=not_empty,
-        metavar="FILE",
-        help="the figure, .png, .svg or .pdf (default: phases.png)",
-    )
-    group.add_argument("--force", action="store_true", help="replace --out if it exists")
-    group.add_argument(
-        "--json", action="store_true", help="print one JSON object on standard output"
-    )
+    options.figure_out(group, "the figure, .png, .svg or .pdf (default: phases.png)")
     p.set_defaults(func=run)
 
 

@@ -50,9 +50,7 @@ def measuring(p: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--lanes", type=count, default=32, help="chains that are measured side by side"
     )
-    group.add_argument(
-        "--json", action="store_true", help="print one JSON object on standard output"
-    )
+    groups.json_out(group)
     group = p.add_argument_group(
         "at a checkpoint", "Advice that holds for the parameters of a run as they are."
     )

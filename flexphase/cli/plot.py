@@ -6,6 +6,7 @@ from typing import Any
 
 from ..catalogue.arguments import not_empty
 from ..drawing import verbatim
+from . import options
 from .common import say, show
 from .records import figure_file, load, named, picture_of, unused
 
@@ -53,7 +54,7 @@ def add(subparsers: Any) -> None:
         help="final mean, sd and median of each run, as .csv (without FILE: beside the figure)",
     )
     p.add_argument("--force", action="store_true", help="replace files that exist")
-    p.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    options.json_out(p)
     p.set_defaults(func=run)
 
 

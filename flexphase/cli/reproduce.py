@@ -17,15 +17,13 @@ def add(subparsers: "argparse._SubParsersAction") -> None:
         help="the paper's figures",
         description="Reproduce the paper's figures, with a report.",
     )
-    add_experiments(p, "figure", FIGURES, ["all"])
+    add_experiments(p, "figure", FIGURES)
 
 
-def add_experiments(
-    p: argparse.ArgumentParser, what: str, known: Mapping[str, Experiment], more: list[str]
-) -> None:
+def add_experiments(p: argparse.ArgumentParser, what: str, known: Mapping[str, Experiment]) -> None:
     """The options of a command that runs experiments: which one, its size, folder and executor."""
     words = "; ".join(f"{name}: {experiment.title}" for name, experiment in known.items())
-    p.add_argument("experiment", choices=[*known, *more], help=f"which {what} ({words})")
+    p.add_argument("experiment", choices=[*known, "all"], help=f"which {what} ({words})")
     size = p.add_mutually_exclusive_group()
     size.add_argument(
         "--quick",

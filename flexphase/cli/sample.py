@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..catalogue import METHODS, MethodEntry
-from ..catalogue.arguments import count, not_empty, seed, whole
+from ..catalogue.arguments import count, seed, whole
 from ..machine import check_memory
+from . import options
 from .common import say, show
 from .records import Kept, figure_file, load, picture_of
 
@@ -50,14 +51,9 @@ def add(subparsers: Any) -> None:
         choices=HALVES,
         help="hold this half of the picture at rows of the data, and complete the other",
     )
-    p.add_argument(
-        "--out",
-        type=not_empty,
-        metavar="FILE",
-        help="the picture, .png, .svg or .pdf (default: samples.png in the run's folder)",
+    options.figure_out(
+        p, "the picture, .png, .svg or .pdf (default: samples.png in the run's folder)"
     )
-    p.add_argument("--force", action="store_true", help="replace --out if it exists")
-    p.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     p.set_defaults(func=run)
 
 
@@ -177,17 +173,8 @@ def run(args: argparse.Namespace) -> None:
     # in single precision while they are drawn, and in double precision as a picture
     check_memory(24 * args.rows * trained.method.visible, "rows")
     x, mask = held(args, run, trained)
-    rows = np.asarray(
-        trained.draw(
-            trained.method,
-            jax.random.key(args.seed),
-            trained.params,
-            args.rows,
-            steps,
-            x,
-            mask,
-        )
-    )
+    key = jax.random.key(args.seed)
+    rows = np.asarray(trained.draw(trained.method, key, trained.params, args.rows, steps, x, mask))
     ax = plot.pictures(rows[:, : trained.shape[0] * trained.shape[1]], trained.shape, columns)
     plot.save(ax, picture, over=args.force)
     array = picture.with_suffix(".npy")

@@ -13,4 +13,4 @@ def add(subparsers: "argparse._SubParsersAction") -> None:
         help="experiments beyond the paper",
         description="Run an experiment beyond the paper, with a report.",
     )
-    add_experiments(p, "study", STUDIES, ["all"])
+    add_experiments(p, "study", STUDIES)

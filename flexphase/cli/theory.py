@@ -12,6 +12,7 @@ from typing import Any
 from ..catalogue.arguments import not_empty
 from ..files import write
 from .common import fresh_folder, run_folder, say, show
+from .options import json_out
 from .program import draw_plainly
 
 WORDS = {
@@ -37,9 +38,7 @@ def add(subparsers: Any) -> None:
             metavar="DIR",
             help=f"folder for the results, new or empty (default: runs/theory-{name}-TIME)",
         )
-        p.add_argument(
-            "--json", action="store_true", help="print one JSON object on standard output"
-        )
+        json_out(p)
         p.set_defaults(func=run)
 
 

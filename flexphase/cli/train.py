@@ -45,9 +45,7 @@ def output(p: argparse.ArgumentParser) -> None:
         help="folder for the results, new or empty (default: runs/METHOD-DATA-RULE-TIME)",
     )
     group.add_argument("--resume", action="store_true", help="go on with what is in --out")
-    group.add_argument(
-        "--json", action="store_true", help="print one JSON object on standard output"
-    )
+    options.json_out(group)
 
 
 def run(args: argparse.Namespace) -> int:

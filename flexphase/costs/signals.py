@@ -1,14 +1,11 @@
 """Which signals a rule needs, found by running its estimator and its process on a few phases."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from ..core import Estimator, Phase, Process, Run, phase_keys
-from ..phases import Bernoulli, Fixed, Phases
+from ..core import Estimator, Phase, Process, Run
+from ..phases import Bernoulli, Fixed, Phases, tape
 
 #: Signals in words, in the order of tables.
 SIGNALS = {
@@ -79,7 +76,7 @@ def refuses_random_phases(estimator: Estimator) -> bool:
 def of_process(process: Process) -> dict[str, bool]:
     """What differs between 64 lanes in their first four phases is random."""
     keys = jax.random.split(jax.random.key(0), 64)
-    drawn = jax.vmap(lambda key: first_phases(process, key))(keys)
+    drawn = jax.vmap(lambda key: tape(process, key, 4))(keys)
     sign, ticks = np.asarray(drawn.sign), np.asarray(drawn.ticks)
     varies = bool((ticks != ticks[:1]).any())
     return {
@@ -87,13 +84,3 @@ def of_process(process: Process) -> dict[str, bool]:
         "random_sign": bool((sign != sign[:1]).any()),
         "random_length": varies,
     }
-
-
-def first_phases(process: Process, key: Array) -> Phase:
-    """Phases 0 to 3 of a lane."""
-
-    def following(state: Any, n: Array) -> tuple[Any, Phase]:
-        phase, state = process.step(phase_keys(key, n)[0], n, state)
-        return state, phase
-
-    return jax.lax.scan(following, process.init(key), jnp.arange(4, dtype=jnp.int32))[1]

@@ -21,12 +21,12 @@ from ..methods.rbm import RBM
 from . import devices
 from .boltzmann_state import (
     bits,
+    generators,
     joined,
     params_in,
     seeds,
     to_arrays,
     to_state,
-    write_seeds,
 )
 from .jax import start
 from .pieces import pieces_of, watched
@@ -73,7 +73,7 @@ class BoltzmannEngine:
         wide = type(method) is RBM and method.visible * method.hidden > WIDE
         noise = seeds(state.key, state.params, wide)
         if devices.draws(lanes.run.optimiser):
-            noise = noise._replace(write=write_seeds(state.opt[1].key, wide))
+            noise = noise._replace(write=generators(state.opt[1].key, wide))
         return state._replace(noise=noise)
 
     def constant(self, lanes: Lanes) -> dict[str, np.ndarray]:
@@ -87,6 +87,18 @@ class BoltzmannEngine:
             | devices.arrays(lanes.run.optimiser, len(lanes.keys))
             | (joined(method) if type(method) is BoltzmannMachine else {})
         )
+
+    def options(self, run: Run, wide: bool) -> dict[str, Any]:
+        """How the kernels run."""
+        method: Any = run.method
+        options = {
+            "negative_start": get_args(NegativeStart).index(method.negative_start),
+            "visible_bias": method.visible_bias,
+            "remember": remembers(run.estimator),
+            "threads": self.threads,
+            "isa": self.isa,
+        } | devices.options(run.optimiser)
+        return options | ({"wide": wide} if type(method) is RBM else {})
 
     def advance(
         self,
@@ -106,19 +118,9 @@ class BoltzmannEngine:
         held = type(lanes.run.source) is Held
         ahead = min(ticks, watched(len(lanes.keys))) if held else ticks
         block = slots(ahead, lanes.run.process.mean_length)
-        enters = (
-            method.visible + method.hidden
-            if noise is not None and method.negative_start in ("data", "random")
-            else 0
-        )
-        options = {
-            "negative_start": get_args(NegativeStart).index(method.negative_start),
-            "visible_bias": method.visible_bias,
-            "remember": remembers(lanes.run.estimator),
-            "threads": self.threads,
-            "isa": self.isa,
-        } | devices.options(lanes.run.optimiser)
-        options |= {"wide": bool(state.noise.base)} if type(method) is RBM else {}
+        draws = noise is not None and method.negative_start in ("data", "random")
+        enters = method.visible + method.hidden if draws else 0
+        options = self.options(lanes.run, wide=bool(state.noise.base))
         kernel = _native.rbm if type(method) is RBM else _native.machine
         arrays, constant = to_arrays(state), self.constant(lanes)
         done, piece = 0, 64

@@ -29,8 +29,8 @@ class Noise(NamedTuple):
 
 
 @eqx.filter_jit
-def write_seeds(keys: Any, wide: bool) -> Any:
-    """Generators from the keys of the devices."""
+def generators(keys: Any, wide: bool) -> Any:
+    """The first state of a generator in every lane, from these keys."""
     shape = (4, 16) if wide else (4,)
     return jax.vmap(lambda k: jax.random.bits(k, shape, jnp.uint32))(keys)
 
@@ -38,9 +38,7 @@ def write_seeds(keys: Any, wide: bool) -> Any:
 @eqx.filter_jit
 def seeds(keys: Any, params: Any, wide: bool) -> Noise:
     """Generators from a lane's key alone: the key of tick 0, which this engine does not use."""
-    rng = jax.vmap(
-        lambda k: jax.random.bits(jax.random.fold_in(k, 0), (4, 16) if wide else (4,), jnp.uint32)
-    )(keys)
+    rng = generators(jax.vmap(lambda key: jax.random.fold_in(key, 0))(keys), wide)
     return (
         Noise(rng, params, jnp.zeros_like(params.c), jnp.zeros((len(keys), params.c.shape[1] + 1)))
         if wide
@@ -92,8 +90,6 @@ def to_arrays(state: State) -> dict[str, np.ndarray]:
         "h": owned(state.z.h),
         "x": owned(state.x),
         "rng": owned(noise.rng, np.uint32),
-    }
-    arrays |= {
         "left": owned(state.phase.left, np.int32),
         "updates": owned(state.updates, np.int32),
         "slot": np.zeros(len(state.key), np.int32),

@@ -83,11 +83,10 @@ def states_to_arrays(states: Any, replicas: int) -> Arrays:
     return {f"{i}.s": padded(by_replica(s, replicas)) for i, s in enumerate(states)}
 
 
-def states_from_arrays(arrays: Arrays, like: Any, after: str = "s") -> Any:
+def states_from_arrays(arrays: Arrays, like: Any) -> Any:
     """The way back, in the shapes of `like`."""
     return tuple(
-        jnp.array(arrays[f"{i}.{after}"][..., : s.shape[-1]].reshape(s.shape))
-        for i, s in enumerate(like)
+        jnp.array(arrays[f"{i}.s"][..., : s.shape[-1]].reshape(s.shape)) for i, s in enumerate(like)
     )
 
 

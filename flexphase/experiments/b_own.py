@@ -82,25 +82,29 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     panels = [
         own_panel(values),
         rate_panel(values, rates),
-        presentations_panel(size, dataset, shown),
+        presentations_panel(dataset, shown),
     ]
     trace = np.array([trace_at_best(size, dataset, b, values["AoL", "last iterate"]) for b in BS])
     found = claims(values, trace, shown, rates)
     return Findings(panels, found, remarks(size, values, trace, rates), columns=3)
 
 
+def by_eta(dataset: xr.Dataset, b: float, label: str = "AoL") -> xr.Dataset:
+    """The cells of a line at this b, from the lowest eta to the highest."""
+    name, start = LINES[label]
+    return matching(dataset, name=name, start=start, b=b).sortby("eta")
+
+
 def finals(dataset: xr.Dataset, label: str, b: float, averaged: bool) -> np.ndarray:
     """(rates, seeds): NLL at the end; at most twice that of an untrained machine."""
-    name, start = LINES[label]
-    runs = matching(dataset, name=name, start=start, b=b).sortby("eta")
-    return bounded(Record(runs).final("nll", averaged).values)
+    return bounded(Record(by_eta(dataset, b, label)).final("nll", averaged).values)
 
 
 def trace_at_best(
     size: dict[str, Any], dataset: xr.Dataset, b: float, values: dict[float, np.ndarray]
 ) -> float:
     """Tr cov of what a phase of AoL adds at its best eta, median over the first machines."""
-    runs = matching(dataset, name="aol", start="carry", b=b).sortby("eta")
+    runs = by_eta(dataset, b)
     best = runs.isel(cell=int(values[b].mean(1).argmin()))
     machines = (machine(best.isel(seed=seed)) for seed in range(size["machines"]))
     return float(np.median([variance(size, "aol", b, params) for params in machines]))
@@ -111,7 +115,7 @@ def at_presentations(size: dict[str, Any], dataset: xr.Dataset) -> dict[float, n
     images = min(BS) * size["phases"]
     found = {}
     for b in BS:
-        runs = matching(dataset, name="aol", start="carry", b=b).sortby("eta")
+        runs = by_eta(dataset, b)
         nll = bounded(runs["nll"].values)
         seen = b * runs["phases"].values
         found[b] = np.array(
@@ -215,13 +219,11 @@ def rate_panel(values: Values, rates: list[float]) -> Panel:
     return Panel("the best eta (dashed: slow weights)", AXIS, "eta", series, logy=True)
 
 
-def presentations_panel(
-    size: dict[str, Any], dataset: xr.Dataset, shown: dict[float, np.ndarray]
-) -> Panel:
+def presentations_panel(dataset: xr.Dataset, shown: dict[float, np.ndarray]) -> Panel:
     """NLL against the images that were shown, at the eta that is best where the lowest b ends."""
     series = []
     for i, b in enumerate(BS):
-        runs = matching(dataset, name="aol", start="carry", b=b).sortby("eta")
+        runs = by_eta(dataset, b)
         one = runs.isel(cell=int(shown[b].mean(1).argmin()))
         x = b * one["phases"].values.mean(0)
         series.append(Series(f"b = {b:g}", x, np.median(bounded(one["nll"].values), 0), colour=i))

@@ -21,6 +21,7 @@ from .bas import HIDDEN, LABEL, METRICS, OPTIMUM, SIDE, UNTRAINED, source
 from .claims import DRASTIC, verdict, within
 from .devices import AVERAGE, FEW, RANGE, RULES, Learner, finals, least, optimiser, rule
 
+COUNTED = 20  # phases in which writes are counted
 TITLE = "Hardware: an RBM on Bars and Stripes, its devices and its writes"
 DATA = None
 PLAIN = ("rbm", SIDE**2, HIDDEN)
@@ -80,7 +81,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
         devices.without_limits(bas, LEARNER),
         "Dotted: the bits from which on rounding to the nearest sees a change of one term, "
         f"predicted: {stops}.",
-        "Writes are counted in 20 phases of an untrained machine.",
+        f"Writes are counted in {COUNTED} phases of an untrained machine.",
     ]
     nearest, *others = devices.panels(size, bas, LEARNER)
     dotted = [
@@ -91,7 +92,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     return Findings(panels, claims(size, bas, writes), remarks)
 
 
-def writes_of(bits: list[float], phases: int = 20) -> dict[str, np.ndarray]:
+def writes_of(bits: list[float]) -> dict[str, np.ndarray]:
     """Writes per synapse and phase of each rule, at each number of bits with stochastic rounding,
     and last without limits; counted in a real run by the ledger's observer.
     """
@@ -102,13 +103,13 @@ def writes_of(bits: list[float], phases: int = 20) -> dict[str, np.ndarray]:
             return build(name, ETA, "bits", value, "stochastic")
 
         runs = (lanes.grid(on_bits, value=bits), build(name, ETA, "none", 0.0))
-        found[name] = np.concatenate([mean_writes(run, phases) for run in runs]) / phases
+        found[name] = np.concatenate([mean_writes(run) for run in runs]) / COUNTED
     return found
 
 
-def mean_writes(run: Any, phases: int) -> np.ndarray:
+def mean_writes(run: Any) -> np.ndarray:
     """Writes of a weight in every lane, mean over the weights."""
-    record = train(run, phases=phases, records=1, observers={"meter": Meter()}, engine="jax")
+    record = train(run, phases=COUNTED, records=1, observers={"meter": Meter()}, engine="jax")
     writes = record.observed("meter")["writes"].values
     return writes.reshape(-1, writes.shape[-1])[:, : SIDE**2 * HIDDEN].mean(1)
 

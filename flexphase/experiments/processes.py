@@ -120,9 +120,7 @@ def show(size: dict[str, Any], data: dict[str, xr.Dataset]) -> Findings:
     return Findings(panels, [*agreements(size, last), *about_slow(last, slow)], remarks)
 
 
-def seeds_of(
-    dataset: xr.Dataset, name: str, averaged: bool = False, kappa: float = KAPPA
-) -> np.ndarray:
+def seeds_of(dataset: xr.Dataset, name: str, averaged: bool, kappa: float = KAPPA) -> np.ndarray:
     """Final NLL of the seeds of a process."""
     chosen = {"kappa": kappa} if name == "homeostatic" else {}
     run = matching(dataset, name=name, **chosen).isel(cell=0)

@@ -19,7 +19,7 @@ from jax.flatten_util import ravel_pytree
 
 from ..checks import positive_length, probability
 from ..core import Key
-from .frozen import Starts
+from .frozen import Starts, step_and_term
 
 TAIL = 1e-6  # geometric lengths are followed until P(T >= t) is below this
 
@@ -88,9 +88,7 @@ def _gap(
 
     def lane(key: Key, at: Starts) -> Array:
         def term(moved: Array, z: Any, k: Key) -> tuple[Any, Array]:
-            now = unravel(frozen - moved)
-            z = method.step(k, now, z, at.x, sign)
-            return z, ravel_pytree(method.grad(now, z, at.x, sign))[0]
+            return step_and_term(method, k, unravel(frozen - moved), z, at.x, sign)
 
         def tick(t: Array, carry: tuple) -> tuple:
             # `moved` apart from theta: a small sum beside a large number would lose digits
@@ -119,8 +117,8 @@ def series(
 def _series(method: Any, params: Any, at: Starts, keys: Key, sign: Array, ticks: int) -> Array:
     def lane(key: Key, at: Starts) -> Array:
         def tick(z: Any, t: Array) -> tuple[Any, Array]:
-            z = method.step(jax.random.fold_in(key, t), params, z, at.x, sign)
-            return z, ravel_pytree(method.grad(params, z, at.x, sign))[0]
+            k_tick = jax.random.fold_in(key, t)
+            return step_and_term(method, k_tick, params, z, at.x, sign)
 
         return jax.lax.scan(tick, at.z, jnp.arange(ticks))[1]
 

@@ -76,6 +76,14 @@ def frozen_tick(run: Run, s: State) -> tuple[State, Tick]:
     return new, Tick(phase, g, share)
 
 
+def step_and_term(
+    method: Any, key: Key, params: Any, z: Any, x: Any, sign: Array
+) -> tuple[Any, Array]:
+    """A tick of the network alone: the state after it, and its local term, flat."""
+    z = method.step(key, params, z, x, sign)
+    return z, ravel_pytree(method.grad(params, z, x, sign))[0]
+
+
 def check_params(run: Run, params: Any) -> None:
     """Refuse parameters that do not fit this run's method, or are not finite, and graded phases."""
     if declares(run.process, "graded"):

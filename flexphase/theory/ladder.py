@@ -149,6 +149,7 @@ def climb(
         ticks: the length of the run that is planned.
         average: the fraction from which slow weights are averaged where they will be read.
         seeds: networks for each rate.
+        seed: the first of them.
         say: called with a line of text at every rung.
     """
     count(seeds, "seeds", 2)

@@ -10,10 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.flatten_util import ravel_pytree
 
 from ..core import Key, Run
-from .frozen import Starts, starts
+from .frozen import Starts, starts, step_and_term
 
 # parameters in more dimensions are seen through this many sums with random signs, which keep
 # squared lengths on average
@@ -79,16 +78,21 @@ def mixing(
     gaps = np.asarray(
         _gaps(run.method, params, at, settled, keys, jnp.float32(sign), signs, beyond), float
     )
-    gaps = gaps.reshape(lanes, REPLICAS, -1).mean(1)
+    return over_lanes(own, covariance, gaps.reshape(lanes, REPLICAS, -1).mean(1), left, size)
+
+
+def over_lanes(
+    own: np.ndarray, covariance: np.ndarray, gaps: np.ndarray, left: np.ndarray, size: float
+) -> Mixing:
+    """The lanes together, and standard errors from leaving groups of them out (jackknife)."""
 
     def summary(kept: np.ndarray) -> tuple[float, float, float, float]:
         memory = integrated(covariance[kept].mean(0))
         return square(own[kept]), memory, square(gaps[kept]), settling(left[kept], size)
 
-    everyone = np.arange(lanes)
-    left_out = np.array(
-        [summary(np.delete(everyone, group)) for group in np.array_split(everyone, min(lanes, 16))]
-    )
+    everyone = np.arange(len(own))
+    groups = np.array_split(everyone, min(len(own), 16))
+    left_out = np.array([summary(np.delete(everyone, group)) for group in groups])
     error = np.sqrt((len(left_out) - 1) * left_out.var(0))
     mean, memory, transient, settles = summary(everyone)
     e_mean, e_memory, e_transient, e_settles = map(float, error)
@@ -108,14 +112,6 @@ def project(signs: Array, g: Array) -> Array:
     return jnp.pad(signs * g, (0, -len(g) % DIRECTIONS)).reshape(-1, DIRECTIONS).sum(0)
 
 
-def _move(
-    method: Any, params: Any, key: Key, t: Array, z: Any, x: Any, sign: Array
-) -> tuple[Any, Array]:
-    """One step, and the gradient it leads to."""
-    z = method.step(jax.random.fold_in(key, t), params, z, x, sign)
-    return z, ravel_pytree(method.grad(params, z, x, sign))[0]
-
-
 @eqx.filter_jit
 def _watch(
     method: Any, params: Any, at: Starts, keys: Key, sign: Array, signs: Array, ticks: int
@@ -124,7 +120,7 @@ def _watch(
 
     def lane(key: Key, at: Starts) -> tuple[Any, Array]:
         def one(z: Any, t: Array) -> tuple[Any, Array]:
-            z, g = _move(method, params, key, t, z, at.x, sign)
+            z, g = step_and_term(method, jax.random.fold_in(key, t), params, z, at.x, sign)
             return z, project(signs, g)
 
         return jax.lax.scan(one, at.z, jnp.arange(ticks))
@@ -149,7 +145,8 @@ def _gaps(
     def lane(key: Key, at: Starts, settled: Any) -> Array:
         def both(t: Array, carry: tuple) -> tuple:
             def move(z: Any) -> tuple[Any, Array]:
-                return _move(method, params, key, -1 - t, z, at.x, sign)
+                k_tick = jax.random.fold_in(key, -1 - t)
+                return step_and_term(method, k_tick, params, z, at.x, sign)
 
             z, (young, old) = jax.vmap(move)(carry[0])
             return z, carry[1] + young - old
