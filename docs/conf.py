@@ -81,6 +81,7 @@ OTHER = [
     "catalogue.entries.Task",
     "core.Clocked",
     "core.init",
+    "costs.ledger.table",
     "engine.Engine",
     "engine.NONE",
     "engine.Visits",

@@ -102,7 +102,7 @@ def own_phases(p: argparse.ArgumentParser) -> None:
         type=count,
         metavar="N",
         help="ticks for which a stimulus is held, whatever the phases do (default: the source "
-        "shows a new one when a phase begins)",
+        "decides when a phase begins: rows of data change in positive phases only)",
     )
 
 
