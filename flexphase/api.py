@@ -81,7 +81,6 @@ from .methods import (
     SelfContrastiveForwardForward,
     SoftmaxUnits,
     Tempered,
-    conductances,
     deep_energy_model,
     layered_edges,
 )
@@ -90,6 +89,7 @@ from .methods.hopfield import Recall, Stored
 from .methods.nce import CoinNoise, GaussianNoise
 from .metrics import AtEnd, OverLanes
 from .observers import PhaseStatistics, Trace
+from .optimisers import conductances
 from .phases import (
     Alternating,
     Bernoulli,

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 
 
@@ -36,3 +37,30 @@ class LayerRates:
             jax.tree.map(lambda part, rate=rate: rate * part, layer)
             for rate, layer in zip(self.rates, updates, strict=True)
         )
+
+
+def conductances(eta: Any, descend: Any = optax.sgd) -> optax.GradientTransformation:
+    """Gradient descent that stops at a conductance of 0, for `Optimiser(eta, conductances)`.
+
+    Args:
+        eta: the learning rate.
+        descend: eta -> optax.GradientTransformation, whose updates are cut. Parameters that are not
+            conductances (not called k) are not.
+    """
+    return optax.chain(
+        descend(eta), optax.masked(optax.keep_params_nonnegative(), are_conductances)
+    )
+
+
+def are_conductances(params: Any) -> Any:
+    return jax.tree_util.tree_map_with_path(lambda path, _: path[-1].name == "k", params)
+
+
+def stopped_at_0(make: Any, params: Any) -> Any:
+    """Conductances that something else has written, cut at 0 if `make` is `conductances`, perhaps
+    with another way to descend; other parameters as they are.
+    """
+    if getattr(make, "func", make) is not conductances:
+        return params
+    cut = are_conductances(params)
+    return jax.tree.map(lambda one, w: jnp.maximum(w, 0) if one else w, cut, params)

@@ -13,18 +13,19 @@ from on_jax import train
 from scipy import optimize
 from some_digits import learned, pairs
 
+from flexphase import Device, OnDevice
 from flexphase.core import Optimiser, Run
 from flexphase.data import Rows
 from flexphase.methods.coupled import (
     ResistorNetwork,
     Resistors,
     Twins,
-    conductances,
     layered_edges,
     power,
 )
 from flexphase.methods.deep_resistor import DeepResistor, ResistorLayer
 from flexphase.methods.deep_resistor import power as deep_power
+from flexphase.optimisers import conductances
 from flexphase.rules import aol, aol_random, cd, isd
 
 EDGES = np.array([(0, 2), (1, 2), (0, 3), (2, 3), (1, 4), (3, 4), (2, 4), (4, 5), (3, 5)])
@@ -318,3 +319,18 @@ def test_layers_are_joined_node_by_node():
 def test_bad_input(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+@pytest.mark.parametrize(
+    "device",
+    [Device(noise=0.5), Device(stuck=0.3, range=1), Device.like("pcm")],
+    ids=["noisy", "stuck", "pcm"],
+)
+def test_conductances_stay_at_0_or_above_on_a_device(device):
+    """Whatever it writes; currents may be negative there, too."""
+    method = DeepResistor((64, 8, 10))
+    optimiser = OnDevice(Optimiser(0.3, conductances), device)
+    run = Run(method, *cd(4), Rows(pairs()), optimiser)
+    params = train(run, ticks=200, seeds=3).params
+    assert all((w >= 0).all() for name, w in params.items() if name.endswith(".k"))
+    assert any((w < 0).any() for name, w in params.items() if not name.endswith(".k"))

@@ -37,7 +37,7 @@ def make_conductances(args: argparse.Namespace) -> Any:
 
     import optax
 
-    from ..methods import conductances
+    from ..optimisers import conductances
 
     if args.optimiser == "sgd":
         return conductances

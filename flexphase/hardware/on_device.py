@@ -9,12 +9,14 @@ import optax
 from jax import Array
 
 from ..core import Key, Optimiser, PyTree
+from ..optimisers import stopped_at_0
 from .device import Device
 from .synapses import Synapses
 
 
 class OnDevice(eqx.Module):
-    """An optimiser whose changes are written to devices; for every method.
+    """An optimiser whose changes are written to devices; for every method. What `conductances`
+    stops at 0 stays there, whatever the device would write.
 
     Args:
         optimiser: computes the changes.
@@ -41,11 +43,11 @@ class OnDevice(eqx.Module):
     def update(self, step: PyTree, opt: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
         change, inner = self.make(self.eta).update(step, opt[0], params)
         params, synapses = self.device.write(change, opt[1], params)
-        return params, (inner, synapses)
+        return stopped_at_0(self.make, params), (inner, synapses)
 
     def hold(self, opt: PyTree, params: PyTree) -> tuple[PyTree, PyTree]:
         params, synapses = self.device.hold(opt[1], params)
-        return params, (opt[0], synapses)
+        return stopped_at_0(self.make, params), (opt[0], synapses)
 
 
 def transformation(device: Device, seed: int = 0) -> optax.GradientTransformation:

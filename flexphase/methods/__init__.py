@@ -2,7 +2,7 @@ from .boltzmann import BoltzmannMachine
 from .centring import Centred
 from .clapp import CLAPP, SelfContrastiveForwardForward
 from .contrastive_hebbian import ContrastiveHebbian, RecurrentHebbian
-from .coupled import ResistorNetwork, conductances, layered_edges
+from .coupled import ResistorNetwork, layered_edges
 from .deep_energy import GridNLL, deep_energy_model
 from .deep_resistor import DeepResistor
 from .energy import EnergyModel
@@ -49,7 +49,6 @@ __all__ = [
     "SelfContrastiveForwardForward",
     "SoftmaxUnits",
     "Tempered",
-    "conductances",
     "deep_energy_model",
     "layered_edges",
 ]

@@ -17,11 +17,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 
 from ..checks import above_zero, count
-from ..core import Key, PyTree
+from ..core import Key
 from .layers import Pair, check_pairs
 
 
@@ -55,23 +54,6 @@ def layered_edges(*sizes: int) -> np.ndarray:
         for a, n, b, m in zip(first, sizes[:-1], first[1:], sizes[1:], strict=False)
     ]
     return np.concatenate(pairs)
-
-
-def conductances(eta: Any, descend: Any = optax.sgd) -> optax.GradientTransformation:
-    """Gradient descent that stops at a conductance of 0, for `Optimiser(eta, conductances)`.
-
-    Args:
-        eta: the learning rate.
-        descend: eta -> optax.GradientTransformation, whose updates are cut. Parameters that are not
-            conductances (not called k) are not.
-    """
-    return optax.chain(
-        descend(eta), optax.masked(optax.keep_params_nonnegative(), are_conductances)
-    )
-
-
-def are_conductances(params: PyTree) -> PyTree:
-    return jax.tree_util.tree_map_with_path(lambda path, _: path[-1].name == "k", params)
 
 
 class ResistorNetwork(eqx.Module):
