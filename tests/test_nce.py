@@ -355,3 +355,14 @@ def undefined(params, x):
 def test_stimuli_that_do_not_fit_get_a_sentence(method, data, words):
     with pytest.raises(ValueError, match=words):
         train(Run(method, *isd(0.5, 1), Rows(data), Optimiser(0.01)), ticks=2)
+
+
+def test_a_seed_of_the_command_line_is_the_same_network_alone(tmp_path):
+    """The start depends on the lane's own key: seeds begin with other weights."""
+    words = ["train", "nce", "--data", "bas:2", "--hidden", "3", "--ticks", "6", "--records", "1"]
+    assert main([*words, "--seeds", "3", "--out", str(tmp_path / "all")]) == 0
+    assert main([*words, "--seeds", "1", "--seed", "2", "--out", str(tmp_path / "one")]) == 0
+    three, one = (Record.load(tmp_path / name / "record.nc") for name in ("all", "one"))
+    for name, value in one.params.items():
+        np.testing.assert_array_equal(three.params[name][2], value[0])
+    assert len({*three["nll"].values[:, 0].tolist()}) == 3  # untrained

@@ -26,14 +26,12 @@ def build(args: argparse.Namespace, data: Input) -> Task:
     """An RBM with a parameter for its log Z, against coins that are on as often as the pixels. The
     metrics are the exact NLL and how far the log Z that was learned is off.
     """
-    import jax
-    import jax.numpy as jnp
     import numpy as np
 
     from ..data import Rows
     from ..likelihood import NLL, log_z
     from ..methods import NCE, RBM
-    from ..methods.nce import CoinNoise, Machine, log_machine
+    from ..methods.nce import CoinNoise, MachineStart, log_machine
 
     rows = zeros_and_ones(args, data).images
     visible = rows.shape[1]
@@ -43,8 +41,7 @@ def build(args: argparse.Namespace, data: Input) -> Task:
             f"visible and {args.hidden} hidden ones are more. Take --hidden 20 or fewer."
         )
     noise = CoinNoise(np.clip(rows.mean(0), 0.05, 0.95))
-    flat = -np.log(2) * (visible + args.hidden)  # c of a machine without weights
-    start = Machine(RBM(visible, args.hidden).init(jax.random.key(args.seed))[0], jnp.float32(flat))
+    start = MachineStart(RBM(visible, args.hidden))
     b = float(phases.rule_of(args).process.b)
     method = NCE(log_machine, start, noise, args.nu or (1 - b) / b)
     nll = NLL(rows)

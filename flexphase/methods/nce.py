@@ -105,6 +105,20 @@ class Machine(NamedTuple):
     c: Array
 
 
+class MachineStart(eqx.Module):
+    """The parameters of a new machine: small random weights, and the c of one without weights.
+
+    Args:
+        machine: the RBM.
+    """
+
+    machine: rbm.RBM
+
+    def __call__(self, key: Key) -> Machine:
+        units = self.machine.visible + self.machine.hidden
+        return Machine(self.machine.init(key)[0], jnp.float32(-np.log(2) * units))
+
+
 def log_machine(params: Machine, v: Array) -> Array:
     """log f = c - F(v), an RBM's log-likelihood where c = -log Z: learned without any sampling."""
     return params.c - rbm.free_energy(params.rbm, v)
@@ -118,7 +132,8 @@ class NCE(eqx.Module):
 
     Args:
         log_f: log_f(params, x) is one number, the logarithm of the density at one row x.
-        start: the first parameters.
+        start: the first parameters, the same in every lane; or an eqx.Module that makes them from
+            a key, such as `MachineStart`.
         noise: `GaussianNoise`, `CoinNoise`, or your own with `features`, `sample` and
             `log_density`. It must be possible wherever data is.
         nu: noise samples for each datum in the loss, above 0. The phases say how often noise is
@@ -145,19 +160,21 @@ class NCE(eqx.Module):
                 f"the data has {rows.shape[1]} columns and the noise {self.noise.features}; make "
                 "the two agree."
             )
-        value = jax.eval_shape(self.log_f, self.start, rows[0])
+        start = self.init(jax.random.key(0))[0]
+        value = jax.eval_shape(self.log_f, start, rows[0])
         if value.shape != ():
             raise ValueError(
                 f"log_f must return one number for one row, not an array of shape {value.shape}."
             )
-        if not np.isfinite(jax.vmap(self.log_ratio, (None, 0))(self.start, rows)).all():
+        if not np.isfinite(jax.vmap(self.log_ratio, (None, 0))(start, rows)).all():
             raise ValueError(
                 "log f - log p_n is not finite on some rows; the noise must be possible wherever "
                 "data is, and log_f finite at the first parameters."
             )
 
     def init(self, key: Key) -> tuple[PyTree, Array]:
-        return jax.tree.map(jnp.asarray, self.start), jnp.zeros(self.noise.features)
+        start = self.start(key) if callable(self.start) else self.start
+        return jax.tree.map(jnp.asarray, start), jnp.zeros(self.noise.features)
 
     def log_ratio(self, params: PyTree, x: Array) -> Array:
         """log f(x) - log p_n(x): positive where the model finds data likelier than noise."""
