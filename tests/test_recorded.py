@@ -118,6 +118,16 @@ def test_rows_need_not_be_in_order_and_numbers_are_types_too():
     np.testing.assert_array_equal(tick_by_tick(fp.Recorded(table, rate=2), 6), by_hand(TABLE, 2))
 
 
+@pytest.mark.parametrize("name", ["onset", "duration"])
+def test_times_with_a_unit_of_their_own_are_refused(name):
+    """pandas keeps dates and timedeltas as whole numbers of a unit that it chooses."""
+    table = pd.DataFrame(TABLE)
+    seconds = pd.to_timedelta(table[name], unit="s")
+    for odd in (seconds, pd.Timestamp("2024-01-01") + seconds):
+        with pytest.raises(ValueError, match=f"the column '{name}' holds dates or timedeltas"):
+            fp.Recorded(table.assign(**{name: odd}))
+
+
 @pytest.mark.parametrize(("ending", "separator"), [(".csv", ","), (".tsv", "\t")])
 def test_files(tmp_path, ending, separator):
     """A CSV file, and an events file as BIDS writes it."""

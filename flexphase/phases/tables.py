@@ -111,6 +111,11 @@ def times(table: Any, name: str) -> np.ndarray:
     """A column of finite numbers."""
     import pandas as pd
 
+    if getattr(table[name], "dtype", np.dtype(float)).kind in "mM":
+        raise ValueError(
+            f"the column {name!r} holds dates or timedeltas, whose unit pandas chooses; give "
+            "numbers, such as seconds: (t - t.iloc[0]).dt.total_seconds() of dates."
+        )
     values = np.asarray(pd.to_numeric(table[name], errors="coerce"), float)
     if not (np.abs(values) < FAR).all():
         raise ValueError(
