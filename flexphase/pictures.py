@@ -102,15 +102,20 @@ def class_pictures(samples: Any, ax: Any = None) -> Any:
 
 
 def receptive_fields(
-    record: "Record", lane: int = 0, shape: tuple[int, int] | None = None, ax: Any = None
+    record: "Record",
+    lane: int = 0,
+    shape: tuple[int, int] | None = None,
+    ax: Any = None,
+    averaged: bool = False,
 ) -> Any:
-    """The weights of every hidden unit of an RBM to the picture, one lane's."""
+    """The weights of every hidden unit of an RBM to the picture, one lane's; `averaged`: its slow
+    weights.
+    """
     if "W" not in record.params or "a" not in record.params:
         raise ValueError("receptive fields are drawn for RBMs, whose parameters are W, a and c.")
-    W = record.params["W"]
-    if W.ndim != record["diverged_at"].ndim + 2:
+    one = record.lane(lane)
+    W = (one.averaged_params if averaged else one.params)["W"]
+    if W.ndim != 2:
         raise ValueError("the weights W of this record are no matrix for each network.")
-    fields = W.reshape(-1, *W.shape[-2:])[lane].T
-    return pictures(
-        fields[:, : shape[0] * shape[1]] if shape else fields, shape, ax=ax, signed=True
-    )
+    fields = W.T[:, : shape[0] * shape[1]] if shape else W.T
+    return pictures(fields, shape, ax=ax, signed=True)

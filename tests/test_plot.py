@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import flexphase as fp
 from flexphase import plot
 from flexphase.describe import describe
 from flexphase.methods import BoltzmannMachine
@@ -190,8 +191,21 @@ def test_receptive_fields_are_the_columns_of_w():
     ax = plot.receptive_fields(record, lane=1, shape=(2, 3))
     shown = np.asarray(ax.images[0].get_array())
     assert np.allclose(shown[:, :3], record.params["W"][1, :, 0].reshape(2, 3))
+    for lane in (-1, 99):
+        with pytest.raises(ValueError, match="number|numbered"):
+            plot.receptive_fields(record, lane=lane)
     with pytest.raises(ValueError, match="RBM"):
         plot.receptive_fields(made_up(b=[0.5]))
+
+
+def test_receptive_fields_of_slow_weights():
+    """They are those of the parameters that were averaged, and other ones than the last."""
+    run = fp.Run(fp.RBM(4, 3), *fp.aol(), fp.Rows(fp.bars_and_stripes(2)), fp.Optimiser(0.1))
+    record = fp.train(run, ticks=60, average=0.5)
+    for averaged, params in ((False, record.params), (True, record.averaged_params)):
+        ax = plot.receptive_fields(record, shape=(2, 2), averaged=averaged)
+        assert np.allclose(ax.images[0].get_array()[:2, :2], params["W"][0, :, 0].reshape(2, 2))
+    assert not np.allclose(record.params["W"], record.averaged_params["W"])
 
 
 def test_bad_requests_get_a_sentence(tmp_path):

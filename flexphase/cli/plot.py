@@ -69,7 +69,9 @@ def run(args: argparse.Namespace) -> None:
     if args.fields:
         if len(kept) > 1:
             raise ValueError("--fields draws one run; give one.")
-        ax = plot.receptive_fields(kept[0].record, shape=picture_of(kept[0].record))
+        record = kept[0].record
+        shape = picture_of(record)
+        ax = plot.receptive_fields(record, shape=shape, averaged=args.averaged)
     else:
         records = {verbatim(n): k.record for n, k in zip(names, kept, strict=True)}
         ax = plot.curves(
