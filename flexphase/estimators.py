@@ -21,7 +21,7 @@ class Weighted(eqx.Module):
 
     Args:
         weigh: Phase -> (weight of the local term, does the optimiser step now?). The compiled
-            engines fit if it says the same at all ticks of a phase but the first and the last.
+            engines fit if it asks for `phase.first` and `phase.last`, and not for `phase.left`.
 
     Example: `Weighted(weigh)` with `def weigh(phase): return phase.sign / phase.prob, phase.last`.
     """

@@ -274,6 +274,19 @@ def test_refusals_are_sentences():
         assert sentence and word in sentence and sentence.endswith(".")
 
 
+class Reversed(LayerRates):
+    """Rates of one's own: uphill."""
+
+    def __call__(self, eta):
+        return super().__call__(-eta)
+
+
+def test_rates_of_ones_own_are_what_they_say():
+    run = make_run("alternating", "isd", Reversed((1, 0.5, 0.2)))
+    assert "LayerRates" in (LayeredEngine(1).refuses(run) or "")
+    assert train(run, ticks=7, records=1).attrs["engine"] == "jax"
+
+
 def test_a_term_that_waits_in_a_foreign_state_is_not_lost_silently():
     """After an odd number of phases g_plus is remembered; the JAX engine has no place for its
     states.

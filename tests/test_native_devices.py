@@ -258,6 +258,22 @@ def test_what_the_kernels_do_not_know_is_refused():
             choose("native", run(**{name: value}))
 
 
+class Frozen(fp.Device):
+    """A device of one's own: no change has an effect."""
+
+    def response(self, change, w):
+        return 0.0
+
+
+def test_a_device_of_ones_own_does_what_it_says():
+    optimiser = fp.OnDevice(fp.Optimiser(0.1), Frozen(range=1.0))
+    run = fp.Run(fp.RBM(5, 3), *fp.aol(0.5, 5), fp.Rows(DATA), optimiser)
+    early, late = (fp.train(run, ticks=ticks, records=1).params["W"] for ticks in (1, 100))
+    np.testing.assert_array_equal(early, late)
+    with pytest.raises(ValueError, match="does not know Frozen"):
+        choose("native", run)
+
+
 def test_a_checkpoint_resumes_to_the_same_bits(tmp_path):
     """The uninterrupted run is the reference; `progress` stops the other in the middle."""
     device = fp.Device(bits=6, range=2.0, rounding="stochastic")

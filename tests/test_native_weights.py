@@ -2,6 +2,8 @@
 refused. The JAX engine, which asks the rule at every tick, is the reference.
 """
 
+import copy
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,12 +16,15 @@ from test_phases_native import ROWS, compare
 import flexphase as fp
 from flexphase import kernels
 from flexphase.data import LabelContrast, digits
-from flexphase.engines import compiled
+from flexphase.engines import choose, compiled
 from flexphase.engines import forward_forward as forward
 from flexphase.engines.jax import JaxEngine
 from flexphase.engines.tapes import not_on_tape
+from flexphase.estimators import weigh_always_on
 from flexphase.lanes import lanes
-from flexphase.methods import ForwardForward
+from flexphase.methods import EquilibriumPropagation, ForwardForward
+from flexphase.optimisers import LayerRates
+from flexphase.replicas import Batches, Replicas
 
 pytestmark = pytest.mark.skipif(bool(kernels.MISSING), reason="built without a compiler")
 
@@ -53,6 +58,11 @@ def window(low, high):
     return fp.Weighted(lambda p: (jnp.where((p.left > low) & (p.left < high), 2.0, 1.0), p.last))
 
 
+def after_a_share(phase):
+    """No learning in the first tenth of a phase of mean length."""
+    return phase.sign / phase.prob, phase.ticks - phase.left >= 0.1 * phase.length
+
+
 CHANGES = {
     **{f"after {n}": after(n) for n in (2, 5, 10, 100, 5_000, 1_000_000)},
     **{f"before {n}": before(n) for n in (2, 5, 10, 100, 5_000, 1_000_000)},
@@ -60,6 +70,14 @@ CHANGES = {
     "every fifth": fp.Weighted(lambda p: (p.sign * (p.left % 5 == 0), p.sign != 0)),
     "half": fp.Weighted(lambda p: (p.sign * (2 * p.left < p.ticks), p.sign != 0)),
     "in rests": fp.Weighted(lambda p: (jnp.where(p.sign == 0, 1.0 * p.left, p.sign), p.last)),
+    "after a share of the mean": fp.Weighted(after_a_share),
+    "before a share of the mean": fp.Weighted(lambda p: (p.sign, p.left <= 0.1 * p.length)),
+    "before so many in four": fp.Weighted(lambda p: (p.sign, p.left <= 4 * p.prob)),
+    "one of many": fp.Weighted(lambda p: (p.sign, p.left == 37)),
+    "by itself": fp.Weighted(lambda p: (p.left, p.last)),
+    "through jnp": fp.Weighted(lambda p: (p.sign, jnp.less(p.left, 3))),
+    "in a table": fp.Weighted(lambda p: (jnp.arange(200.0)[p.left], p.last)),
+    "as a leaf": fp.Weighted(lambda p: (p.sign, jnp.int32(jax.tree.leaves(p)[-1]) < 3)),
 }
 
 
@@ -75,9 +93,150 @@ def test_a_fixed_number_of_ticks_is_never_trained_as_another_rule():
     assert all(engine.refuses(run) for engine in compiled(1))
 
 
-@pytest.mark.parametrize("rule", [at_the_end, when_positive, at_first_or_last, fp.always_on])
-def test_a_rule_that_can_be_told_is_not_refused(rule):
-    assert not_on_tape(rule) is None
+@pytest.mark.parametrize("make", [fp.RBM, EquilibriumPropagation])
+@pytest.mark.parametrize(
+    "name", ["after a share of the mean", "before a share of the mean", "before so many in four"]
+)
+def test_whatever_the_lengths_and_shares_of_phases_auto_trains_the_rule_that_was_given(make, name):
+    """Updates are counted by hand, from the tape of phases; and in every run of a grid."""
+    data = np.eye(4)
+    method, rows = (make(4, 4), data) if make is fp.RBM else (make((4, 4)), (data, data))
+
+    def run(b):
+        process = fp.Phases(fp.Bernoulli(b), fp.Fixed(100))
+        return fp.Run(method, process, CHANGES[name], fp.Rows(rows), fp.Optimiser(0.02))
+
+    record = fp.train(fp.grid(run, b=[0.5, 0.75]), ticks=1000, records=1)
+    for lane, b in enumerate((0.5, 0.75)):
+        ticks = list(fp.schedule(run(b), seed=0, phases=10))
+        by_hand = sum(tick.apply for tick in ticks)
+        assert record["updates"].values[lane, 0, -1] == by_hand
+    assert record.attrs["engine"] == "jax"
+    with pytest.raises(ValueError, match="same at all ticks"):
+        choose("native", run(0.5))
+
+
+CAN_BE_TOLD = {
+    "at the end": at_the_end,
+    "when positive": when_positive,
+    "at first or last": at_first_or_last,
+    "always on": fp.always_on,
+    "isd": fp.estimators.isd,
+    "in full": fp.Weighted(lambda p: (p.sign, (p.left == 1) | (p.ticks == p.left))),
+    "by length": fp.Weighted(lambda p: (p.sign * p.ticks / p.length, p.ticks > 10 * p.prob)),
+    "plain numbers": fp.Weighted(lambda p: (1.0, True)),
+}
+
+
+@pytest.mark.parametrize("name", CAN_BE_TOLD)
+def test_a_rule_that_can_be_told_is_not_refused(name):
+    assert not_on_tape(CAN_BE_TOLD[name]) is None
+
+
+class Nothing(fp.Weighted):
+    """A step of its own: none."""
+
+    def update(self, phase, g, memory):
+        return super().update(phase, jax.tree.map(jnp.zeros_like, g), memory)
+
+
+NOTHING = Nothing(weigh_always_on)
+
+
+def fitting():
+    """A run for each compiled engine, with every part that it takes to pieces."""
+    noisy = fp.OnDevice(fp.Optimiser(0.1), fp.Device(range=2.0))
+    layers, pair = (4, 3, 4), fp.Rows((np.eye(4), np.eye(4)))
+    rates = fp.Optimiser(0.1, LayerRates((1.0, 0.5)))
+    replicas = Replicas(EquilibriumPropagation(layers), 2)
+    held, labelled = fp.Held(Batches(pair, 2), phases=2), LabelContrast(*digits())
+    return {
+        "boltzmann": fp.Run(
+            fp.RBM(4, 3), *fp.aol(0.5, 5), fp.Held(fp.Rows(np.eye(4)), ticks=5), noisy
+        ),
+        "forward": fp.Run(
+            ForwardForward(FORWARD), *fp.isd(0.5, 1), fp.Held(labelled, ticks=2), fp.Optimiser(0.1)
+        ),
+        "layered": fp.Run(replicas, *fp.isd(0.5, 5), held, rates),
+        "two-term": fp.Run(fp.RBM(4, 3), *fp.cd(5), fp.Rows(np.eye(4)), fp.Optimiser(0.1)),
+        "baseline": fp.Run(
+            EquilibriumPropagation(layers),
+            fp.isd(0.5, 5).process,
+            fp.Baseline(0.1),
+            pair,
+            fp.Optimiser(0.1),
+        ),
+    }
+
+
+@pytest.mark.parametrize("engine", ["boltzmann", "forward", "layered"])
+@pytest.mark.parametrize("estimator", [NOTHING, fp.Baseline(0.1, NOTHING)])
+def test_a_step_of_ones_own_is_refused(engine, estimator):
+    run = fitting()[engine]
+    assert choose("native", run).name == "native"
+    with pytest.raises(ValueError, match="of its own"):
+        choose("native", run._replace(estimator=estimator))
+
+
+@pytest.mark.parametrize("estimator", [NOTHING, fp.Baseline(0.1, NOTHING)])
+def test_a_step_of_ones_own_is_what_auto_takes(estimator):
+    """A step of zero moves nothing, whatever the time."""
+    run = fitting()["baseline"]._replace(estimator=estimator)
+    early, late = (fp.train(run, ticks=ticks, records=1).params for ticks in (1, 50))
+    for name in early:
+        np.testing.assert_array_equal(early[name], late[name])
+
+
+def with_own(whole, *path):
+    """The same, with the part at the end of the path of a class of one's own."""
+    if not path:
+        kind = type(f"Own{type(whole).__name__}", (type(whole),), {})
+        mine = object.__new__(kind)
+        mine.__dict__.update(whole.__dict__)
+        return mine
+    part = with_own(getattr(whole, path[0]), *path[1:])
+    if isinstance(whole, fp.Run):
+        return whole._replace(**{path[0]: part})
+    other = copy.copy(whole)
+    other.__dict__[path[0]] = part
+    return other
+
+
+PARTS = {
+    "boltzmann": (
+        "method",
+        "estimator",
+        "source",
+        "source.source",
+        "optimiser",
+        "optimiser.optimiser",
+        "optimiser.device",
+    ),
+    "forward": ("method", "estimator", "source", "source.source", "optimiser"),
+    "layered": (
+        "method",
+        "method.method",
+        "estimator",
+        "source",
+        "source.source",
+        "source.source.source",
+        "optimiser",
+        "optimiser.make",
+    ),
+    "two-term": ("estimator",),
+    "baseline": ("estimator", "estimator.estimator"),
+}
+
+
+@pytest.mark.parametrize(("name", "part"), [(name, part) for name in PARTS for part in PARTS[name]])
+def test_a_part_of_a_class_of_ones_own_is_refused(name, part):
+    """Kernels do what they know of a class; what a subclass does instead they would never ask."""
+    run = fitting()[name]
+    assert choose("native", run).name == "native"
+    mine = with_own(run, *part.split("."))
+    for engine in compiled(1):
+        sentence = engine.refuses(mine)
+        assert sentence and sentence.endswith(".")
 
 
 @pytest.mark.parametrize("rule", [at_the_end, when_positive])

@@ -13,6 +13,7 @@ import flexphase as fp
 from flexphase.core import Phase, init, lane_keys, tick
 from flexphase.phases import Tick, tape
 from flexphase.phases.statistics import drawn
+from flexphase.theory.frozen import learns_always
 
 RULES = {
     "cd": fp.cd(3),
@@ -106,6 +107,47 @@ TABLE = {"onset": [0, 2, 4], "duration": [2, 1, 1], "type": ["+", "-", "+"]}
 def test_the_same_seed_gives_the_same_phases():
     one, two, other = (list(fp.schedule(fp.aol_random(0.5, 9), s, 50)) for s in (1, 1, 2))
     assert one == two and one != other
+
+
+class Twice(fp.Weighted):
+    """A step of one's own, which `weigh` does not tell."""
+
+    def update(self, phase, g, memory):
+        return super().update(phase, jax.tree.map(lambda term: 2 * term, g), memory)
+
+
+class Kept(type(fp.estimators.two_term)):
+    """The same of a two-term rule."""
+
+    def update(self, phase, g, memory):
+        return g, phase.last, memory
+
+
+class Half(fp.Weighted):
+    """A weight of one's own, and the step of every weight."""
+
+    def scaled(self, phase):
+        return self.weigh(phase)[0] / 2
+
+
+@pytest.mark.parametrize("estimator", [Twice(fp.always_on.weigh), Kept()])
+def test_a_step_of_ones_own_is_not_told_as_a_weight(estimator):
+    """By a schedule, nor by the theory, which would take it for that of its parent."""
+    process, name = fp.cd(2).process, type(estimator).__name__
+    with pytest.raises(ValueError, match=f"{name} is not a weight"):
+        fp.schedule((process, estimator))
+    run = fp.Run(fp.RBM(2, 1), process, estimator, fp.Rows(np.eye(2)), fp.Optimiser(0.1))
+    with pytest.raises(ValueError, match=rf"the theory is for weighted terms, and.*{name}"):
+        learns_always(run)
+
+
+def test_a_class_of_ones_own_with_the_step_of_its_parent_is_a_weight():
+    process = fp.cd(2).process
+    ours, theirs = (
+        list(fp.schedule((process, estimator), phases=3))
+        for estimator in (Half(fp.always_on.weigh), fp.always_on)
+    )
+    assert ours == theirs
 
 
 @pytest.mark.parametrize(

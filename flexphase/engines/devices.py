@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..core import Optimiser
+from ..hardware.device import Device
 from ..hardware.on_device import OnDevice
 from ..kernels import owned
 
@@ -25,6 +26,9 @@ def refuses(optimiser: Any) -> str | None:
     if type(optimiser) is not OnDevice:
         return f"the native Boltzmann engine does not know {type(optimiser).__name__}."
     device = optimiser.device
+    for part, known in ((optimiser.optimiser, Optimiser), (device, Device)):
+        if type(part) is not known:
+            return f"the native Boltzmann engine does not know {type(part).__name__}."
     beyond = [name for name in UNKNOWN if getattr(device, name) is not None]
     beyond += ["delay"] if device.delay else []
     if beyond:

@@ -47,9 +47,9 @@ def descent(make: Any, layers: int) -> Descent | None:
     """The optimiser, if the kernels know it: optax.sgd, with a momentum, or LayerRates."""
     if make is optax.sgd:
         return Descent((1.0,) * layers, 0.0)
-    if isinstance(make, LayerRates) and len(make.rates) == layers:
+    if type(make) is LayerRates and len(make.rates) == layers:
         rates, momentum = make.rates, make.momentum
-    elif isinstance(make, functools.partial) and make.func is optax.sgd and not make.args:
+    elif type(make) is functools.partial and make.func is optax.sgd and not make.args:
         rates, momentum = (1.0,) * layers, make.keywords.get("momentum")
         if set(make.keywords) != {"momentum"}:
             return None

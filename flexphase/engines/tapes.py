@@ -13,7 +13,7 @@ from jax import Array
 from ..core import Phase, State, phase_keys
 from ..data.held import Held
 from ..data.sources import random_row
-from ..estimators import TwoTerm, Weighted, weigh_always_on, weigh_isd
+from ..estimators import TwoTerm, Weighted
 from ..lanes import Lanes
 
 SLOTS = 4096  # phases per lane in a block of tape, at most
@@ -64,44 +64,53 @@ def remembers(estimator: Any) -> bool:
     return isinstance(estimator, TwoTerm)
 
 
-#: Rules of the paper, known to be `steady`; testing them would cost a compilation.
-OWN = (weigh_isd, weigh_always_on)
-#: Rules are tried on phases of few ticks and of very many: at all ticks near both ends, and at some
-#: between.
-LONG, NEAR = 2**24, 2**13
-TRIED = np.concatenate(
-    [np.arange(2, NEAR), np.geomspace(NEAR, LONG - NEAR, NEAR), np.arange(LONG - NEAR, LONG)]
-).astype(np.int32)
+class Left:
+    """`Phase.left` for a rule that is tried: it can be compared with 1 and with `ticks`, by ==, as
+    `Phase.last` and `Phase.first` do. Anything else that is done with it is an error.
+    """
+
+    def __init__(self, ticks: Array):
+        self.ticks = ticks
+
+    def __eq__(self, other: Any) -> Any:
+        if other is self.ticks or (type(other) is int and other == 1):
+            return self.ticks == 1  # any traced boolean: nothing is computed
+        raise TypeError("which tick of the phase it is was asked for.")
 
 
-@eqx.filter_jit
-def steady(rule: Weighted) -> Array:
-    """Does it say the same at all ticks of a phase but the first and the last?"""
+def steady(rule: Weighted) -> bool:
+    """Does it say the same at all ticks of a phase but the first and the last, whatever the phase?
 
-    def one(sign: Array, ticks: Array) -> Array:
-        phase = Phase(sign, jnp.float32(0.3), jnp.float32(7), ticks, ticks)
-        left = jnp.clip(TRIED, 2, ticks - 1)
-        weight, apply = jax.vmap(lambda n: rule.weigh(phase._replace(left=n)))(left)
-        return (weight == weight[0]).all() & (apply == apply[0]).all()
+    It does if it does not ask for more, which tracing it once shows. Trying it on numbers would
+    not: a rule may change at any tick, of phases of any length.
+    """
 
-    signs, lengths = jnp.array([1.0, -1.0, 0.0]), jnp.array([7, 300, LONG], jnp.int32)
-    every = jax.vmap(jax.vmap(one, (0, None)), (None, 0))
-    return every(signs, lengths).all()
+    def weigh(sign: Array, prob: Array, length: Array, ticks: Array) -> tuple[Array, Array]:
+        left: Any = Left(ticks)
+        return rule.weigh(Phase(sign, prob, length, ticks, left))
+
+    number, whole = jax.ShapeDtypeStruct((), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
+    try:
+        jax.eval_shape(weigh, number, number, number, whole)
+    except Exception:  # of many kinds: what a rule does with `left` is up to JAX, NumPy or Python
+        return False
+    return True
 
 
 def not_on_tape(estimator: Any) -> str | None:
     """Why this estimator cannot be written on a tape; None if it can."""
     if type(estimator) is TwoTerm:
         return None
-    if not isinstance(estimator, Weighted):
+    if type(estimator) is not Weighted:
         return (
-            f"the estimator {type(estimator).__name__} has a memory of its own, and the native "
-            "engines know the weighted kind (Weighted) and two_term only."
+            f"the estimator {type(estimator).__name__} has an update or a memory of its own, and "
+            "the native engines know Weighted and two_term only."
         )
-    if estimator.weigh not in OWN and not steady(estimator):
+    if not steady(estimator):
         return (
             "the native engines need an estimator whose weight is the same at all ticks of a "
-            "phase but the first and the last."
+            "phase but the first and the last: a rule that asks for phase.first and phase.last, "
+            "and not for phase.left."
         )
     return None
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..checks import count
 from ..core import Phase, lane_keys, phase_keys
+from ..estimators import TwoTerm, Weighted
 from .process import before_end
 
 BLOCK = 256  # phases that are drawn at once
@@ -126,8 +127,7 @@ def schedule(rule: Any, seed: int = 0, phases: int | None = None) -> Schedule:
     Returns: an iterator of (sign, first, last, weight, apply, length).
     """
     process, estimator = _parts(rule)
-    weigh = getattr(estimator, "weigh", None)
-    if not callable(weigh):
+    if getattr(type(estimator), "update", None) not in (Weighted.update, TwoTerm.update):
         raise ValueError(
             f"the estimator {type(estimator).__name__} is not a weight of the local term, so no "
             "schedule can say it; give two_term, isd, always_on, phase_change or your own Weighted."
@@ -136,7 +136,7 @@ def schedule(rule: Any, seed: int = 0, phases: int | None = None) -> Schedule:
     if count(seed, "the seed", 0) >= 2**31:
         raise ValueError(f"the seed must lie between 0 and 2^31 - 1, not {seed!r}.")
     limit = None if phases is None else count(phases, "phases")
-    return Schedule(process, weigh, seed, limit)
+    return Schedule(process, estimator.weigh, seed, limit)
 
 
 def _parts(rule: Any) -> tuple[Any, Any]:

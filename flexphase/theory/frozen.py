@@ -28,13 +28,16 @@ def answer(run: Run, phase: Phase) -> tuple[Array, Array]:
     """(weight, apply) of the run's estimator at this tick: the weight of the local term, and
     whether the optimiser steps now. Refuses an estimator whose step is no weighted sum of terms.
     """
-    if not isinstance(run.estimator, (Weighted, TwoTerm)):
+    estimator: Any = run.estimator
+    update = type(estimator).update
+    if update not in (Weighted.update, TwoTerm.update):
         raise ValueError(
-            f"the theory is for weighted terms, and {type(run.estimator).__name__} has a memory; "
-            "measure the moments of the same run with the estimator isd or always_on."
+            f"the theory is for weighted terms, and {type(estimator).__name__} has a memory or "
+            "an update of its own; measure the moments of the same run with the estimator isd or "
+            "always_on."
         )
-    weight, apply = run.estimator.weigh(phase)
-    if isinstance(run.estimator, Weighted):  # a term that is not used now is not used at all
+    weight, apply = estimator.weigh(phase)
+    if update is Weighted.update:  # a term that is not used now is not used at all
         weight = jnp.where(apply, weight, 0)
     return weight, apply
 
