@@ -24,6 +24,16 @@ class Average(Protocol):
     def rate(self, n: int) -> float: ...  # weight of the n-th moment, counted from 1
 
 
+def check_start(start: Any) -> None:
+    """Refuse what is no fraction of training after which an average could begin."""
+    number = isinstance(start, (int, float, np.floating)) and not isinstance(start, bool)
+    if not number or not 0 <= start < 1:
+        raise ValueError(
+            "an average begins after a fraction of training, at least 0 and below 1, not "
+            f"{start!r}; try 0.5, which averages the second half."
+        )
+
+
 class Mean(eqx.Module):
     """The plain mean over evenly spaced moments of the last part of training.
 
@@ -39,13 +49,7 @@ class Mean(eqx.Module):
     count: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        start = self.start
-        number = isinstance(start, (int, float, np.floating)) and not isinstance(start, bool)
-        if not number or not 0 <= start < 1:
-            raise ValueError(
-                "an average begins after a fraction of training, at least 0 and below 1, not "
-                f"{start!r}; try 0.5, which averages the second half."
-            )
+        check_start(self.start)
         if self.count is not None:
             count(self.count, "the number of moments of an average")
 
@@ -88,7 +92,12 @@ class Exponential(eqx.Module):
 
 def average_of(given: Any) -> Average | None:
     """The average that `train(average=...)` names: a fraction, an average, or None."""
-    return given if given is None or isinstance(given, eqx.Module) else Mean(given)  # type: ignore
+    kind, names = type(given), ("moments", "rate")
+    own = issubclass(kind, eqx.Module) and all(callable(getattr(kind, n, None)) for n in names)
+    if given is None or own:
+        return given
+    check_start(given)
+    return Mean(given)
 
 
 @dataclass

@@ -31,7 +31,7 @@ def to_numpy(params: Any) -> dict[str, np.ndarray]:
     Example: `to_numpy(record.sel(seed=0).parameters())["W"]`
     """
     leaves = jax.tree_util.tree_flatten_with_path(params)[0]
-    return {leaf_name(path) or "theta": np.asarray(leaf) for path, leaf in leaves}
+    return {(name := leaf_name(path) or "theta"): numbers(name, leaf) for path, leaf in leaves}
 
 
 def from_numpy(method: Method, arrays: Mapping[str, Any]) -> Any:
@@ -52,9 +52,28 @@ def from_numpy(method: Method, arrays: Mapping[str, Any]) -> Any:
     return jax.tree.unflatten(form, [fitting(name, arrays[name], shapes[name]) for name in shapes])
 
 
+def numbers(name: str, given: Any) -> np.ndarray:
+    """An array of real numbers."""
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError):  # a dataset, or rows of different lengths
+        array = np.array(None)
+    if array.dtype.kind not in "biuf" and not jnp.issubdtype(array.dtype, jnp.floating):
+        raise ValueError(
+            f"{name} must be an array of real numbers, not {kind_of(given)}; the parameters of a "
+            "record are record.parameters(), or record.parameters(lane=0) of several networks."
+        )
+    return array
+
+
+def kind_of(given: Any) -> str:
+    """A few words for an error message."""
+    return f"an array of {given.dtype}" if hasattr(given, "dtype") else f"a {type(given).__name__}"
+
+
 def fitting(name: str, array: Any, like: Any) -> jax.Array:
     """The array, if it has the shape that the method asks for."""
-    array = np.asarray(array)
+    array = numbers(name, array)
     if array.shape != like.shape:
         raise ValueError(f"{name} has the shape {array.shape}; the method needs {like.shape}.")
     return jnp.asarray(array, like.dtype)

@@ -319,6 +319,7 @@ def replacing(path: Path, lasting: bool = True, over: bool = True) -> Iterator[P
         over: may it replace an existing file? If not, a file of that name is kept, even one made
             meanwhile, and a ValueError says so.
     """
+    check_place(path)
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     remove = functools.partial(part.unlink, missing_ok=True)
     with STOPPING.undone(remove):
@@ -334,6 +335,14 @@ def replacing(path: Path, lasting: bool = True, over: bool = True) -> Iterator[P
                 name_on_disk(path)
         finally:
             remove()
+
+
+def check_place(path: Path) -> None:
+    """Refuse a file in a folder that is not there, or one that is a folder itself."""
+    if not path.parent.is_dir():
+        raise ValueError(f"there is no folder {path.parent} for {path.name}; make it first.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give the name of a file in it.")
 
 
 def name_new(part: Path, path: Path) -> None:

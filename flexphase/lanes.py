@@ -1,5 +1,6 @@
 """Many settings x seeds as lanes of one compiled loop."""
 
+import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -37,6 +38,7 @@ def grid(make: Callable[..., PyTree], **values: Sequence[float]) -> Grid:
             numbers only, not in methods or sizes.
         values: the values of each axis, a list of numbers or booleans.
     """
+    check_makes(make, list(values))
     for name, axis in values.items():
         check_axis(name, axis)
         if name in ("seed", "record", "ticks", "phases", "updates"):
@@ -46,6 +48,24 @@ def grid(make: Callable[..., PyTree], **values: Sequence[float]) -> Grid:
             )
     points = itertools.product(*values.values())
     return Grid([make(**dict(zip(values, point, strict=True))) for point in points], dict(values))
+
+
+def check_makes(make: Any, axes: list[str]) -> None:
+    """Refuse what cannot be called with a value of each axis."""
+    if not callable(make):
+        raise ValueError(
+            f"grid needs a function that makes a run, not a {type(make).__name__}: write "
+            "grid(lambda b: Run(...), b=[...])."
+        )
+    try:
+        inspect.signature(make).bind(**dict.fromkeys(axes))
+    except TypeError as error:
+        raise ValueError(
+            f"the function of a grid has an argument for each axis, here {', '.join(axes)}, and "
+            f"this one does not ({error}): write grid(lambda b, eta: Run(...), b=[...], eta=[...])."
+        ) from None
+    except ValueError:  # some functions that are not written in Python do not say
+        pass
 
 
 def check_axis(name: str, axis: Any) -> None:

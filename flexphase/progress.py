@@ -142,6 +142,11 @@ def display(progress: Progress | Display | bool | None, title: str) -> Iterator[
     """
     if isinstance(progress, Display):
         yield progress
+    elif progress and progress is not True and not callable(progress):
+        raise ValueError(
+            "progress must be True, for a bar, or a function that is called as progress(ticks "
+            f"done, ticks in all, latest metrics), not {progress!r}."
+        )
     elif progress is not True:
         yield Calls(progress or None)
     elif in_notebook():

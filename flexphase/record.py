@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 
 from . import EXACT, __version__, files, record_view
+from .checks import count
 from .contract import check, complete, complete_part
 from .core import Method, Run
 from .describe import described
@@ -148,7 +149,7 @@ class Record:
     def lane(self, number: int) -> "Record":
         """One network, by its number counted through all dimensions: `record.lane(3)`."""
         lanes = self["diverged_at"]
-        if not 0 <= number < lanes.size:
+        if count(number, "the number of a network", 0) >= lanes.size:
             raise ValueError(
                 f"the run has {lanes.size} trained networks, numbered from 0; there is no {number}."
             )
@@ -219,7 +220,7 @@ class Record:
             raise ValueError(
                 f"the record holds {networks} networks; choose one: record.sel(seed=0), or lane=0."
             )
-        one = self.lane(lane or 0)
+        one = self.lane(0 if lane is None else lane)
         if averaged:
             self._need_average()
         kept = one.averaged_params if averaged else one.params

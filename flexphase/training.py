@@ -13,6 +13,7 @@ from .checks import budget, check_end
 from .contract import check, check_observers, runs_of
 from .core import Observer, Run
 from .engines import choose, say_if_missing
+from .files import check_place
 from .lanes import Grid, Lanes, lanes
 from .log import Log
 from .metrics import check_metrics
@@ -73,6 +74,9 @@ def train(
     named = check_metrics(metrics)
     watching = check_observers(observers, runs_of(run)[0])
     mean = average_of(average)
+    check_stop(stop)
+    if checkpoint:
+        check_place(Path(checkpoint))
     every = lanes(run, seeds, seed)
     total = budget(every.run.process.mean_length, ticks, phases)
     check_end(getattr(every.run.process, "ends", None), total)
@@ -117,6 +121,15 @@ def train(
         except KeyboardInterrupt:
             log.interrupted = True
     return record_of(log)
+
+
+def check_stop(stop: Any) -> None:
+    """Refuse what cannot be asked whether training ends."""
+    if stop and not callable(stop):
+        raise ValueError(
+            f"stop must be a function of the record so far, not {stop!r}, such as "
+            'lambda record: record["nll"][:, -1].mean() < 120.'
+        )
 
 
 def in_lanes(every: Lanes, params: Any) -> Any:

@@ -58,6 +58,21 @@ def test_what_does_not_fit_is_refused_with_the_names(record):
         from_numpy(METHOD, arrays | {"W": arrays["W"].T})
 
 
+def test_only_real_numbers_are_parameters(record):
+    """An imaginary part is not dropped in silence; a record is no parameters of one network."""
+    arrays = to_numpy(record.sel(seed=0).parameters())
+    for wrong, what in (
+        (arrays["W"] + 1j, "an array of complex64"),
+        (arrays["W"].astype(str), "an array of <U32"),
+        ([[1.0], [1.0, 2.0]], "a list"),
+    ):
+        with pytest.raises(ValueError, match=f"W must be an array of real numbers, not {what}"):
+            from_numpy(METHOD, arrays | {"W": wrong})
+    for wrong in (record, record.dataset):
+        with pytest.raises(ValueError, match=r"not a \w+; the .* record.parameters\(lane=0\)"):
+            to_numpy(wrong)
+
+
 def test_a_record_has_the_groups_and_dimensions_of_arviz(record):
     tree = to_arviz(record)
     assert set(tree.children) == {"posterior", "sample_stats"}

@@ -388,7 +388,7 @@ def test_lengths_of_a_process():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="positive number"):
+    with pytest.raises(ValueError, match="loss must be above 0, not -1"):
         plan(run(aol(0.5, 10)), SLOW, loss=-1)
     with pytest.raises(ValueError, match="not finite"):
         plan(run(aol(0.5, 10)), SLOW._replace(W=SLOW.W * jnp.nan))

@@ -1,6 +1,7 @@
 """scikit-learn's own checks of an estimator, and numbers from scikit-learn and from enumeration."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -135,6 +136,57 @@ def test_partial_fit_goes_on_where_the_last_call_ended():
     assert machine.score(data) > first + 0.5
 
 
+@pytest.mark.parametrize("changed", [{"n_components": 20}, {"negative_start": "carry"}])
+def test_partial_fit_refuses_another_machine(changed):
+    """The names of the features, and pandas output, are those of the machine that was fitted."""
+    data = np.asarray(bars_and_stripes(3), np.float64)
+    machine = BernoulliRBM(4, n_iter=1, random_state=0).fit(data)
+    machine.set_output(transform="pandas").set_params(**changed)
+    with pytest.raises(ValueError, match=r"4 units that were fitted.*set them back.*: fit"):
+        machine.partial_fit(data)
+    assert list(machine.transform(data)) == list(machine.get_feature_names_out())
+    assert len(machine.get_feature_names_out()) == 4
+    assert len(machine.fit(data).get_feature_names_out()) == changed.get("n_components", 4)
+
+
+def test_partial_fit_goes_on_with_another_rate_and_start():
+    data = np.asarray(bars_and_stripes(3), np.float64)
+    machine = BernoulliRBM(4, n_iter=1, negative_start="data", random_state=0).fit(data)
+    before = machine.components_
+    machine.set_params(learning_rate=0.5, negative_start="carry").partial_fit(data)
+    assert machine.components_.shape == before.shape and (machine.components_ != before).any()
+
+
+def test_a_chain_that_was_not_kept_cannot_go_on():
+    machine = BernoulliRBM(4, n_iter=1, negative_start="carry", random_state=0).fit(np.eye(4))
+    with pytest.raises(ValueError, match="negative_start was changed"):
+        machine.set_params(negative_start="persistent").partial_fit(np.eye(4))
+
+
+LEARNERS = [ForwardForwardClassifier, EquilibriumPropagationClassifier]
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_number_of_units_is_one_layer(learner):
+    """As for MLPClassifier."""
+    one, two = (
+        learner(sizes, n_iter=1, random_state=0).fit(np.eye(4), [0, 1, 0, 1]) for sizes in (6, (6,))
+    )
+    np.testing.assert_array_equal(one.predict_proba(np.eye(4)), two.predict_proba(np.eye(4)))
+    with pytest.raises(ValueError, match="layer's size must be a whole number, at least 1, not '6"):
+        learner("6").fit(np.eye(4), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_answers_are_those_of_the_network_that_was_fitted(learner):
+    """Whatever is wished for the next one, and after a pickle."""
+    network = learner((6,), n_iter=1, random_state=0).fit(np.eye(4), [0, 1, 0, 1])
+    p = network.predict_proba(np.eye(4))
+    network.set_params(hidden_layer_sizes=(8, 8))
+    for one in (network, pickle.loads(pickle.dumps(network))):
+        np.testing.assert_array_equal(one.predict_proba(np.eye(4)), p)
+
+
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -160,6 +212,10 @@ def test_unknown_words_are_refused_with_the_nearest_one(rbm):
         BernoulliRBM(4, rule="ist").fit(np.eye(4))
     with pytest.raises(ValueError, match="likelihood must be"):
         clone_fitted(rbm[0], "bound").score(rbm[1])
+    with pytest.raises(ValueError, match="learning_rate must be a number, not 'a'"):
+        BernoulliRBM(4, learning_rate="a").fit(np.eye(4))
+    with pytest.raises(ValueError, match=r"no rule \['cd'\]"):
+        BernoulliRBM(4, rule=["cd"]).fit(np.eye(4))
 
 
 def test_pipeline_and_grid_search():

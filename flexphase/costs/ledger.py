@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from ..checks import count, from_zero
-from ..contract import check
+from ..contract import check, complete
 from ..core import Run, State, init
 from ..training import train
 from .meter import Meter
@@ -86,6 +86,7 @@ def ledger(
 
     Example: `ledger(run).signals["learning_switch"]`, `ledger(run).energy(write=1e-11)["update"]`.
     """
+    complete(run)
     check(run)
     length = run_length(run, phases) if ticks is None else count(ticks, "ticks")
     how = {"seed": seed, "params": params, "records": 1, "engine": "jax"}

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..checks import at_least_one
+from ..checks import at_least_one, count
 from ..core import Key, Phase, Process, declares, phase_keys
 from .durations import Duration, Matched, stretched, whole_ticks
 from .selections import Selection
@@ -29,6 +29,14 @@ def needs_functions(what: str, thing: Any, *names: str) -> None:
             f"the {what} needs the functions {' and '.join(names)}, which {thing!r} does not have; "
             "write, say, Phases(Bernoulli(0.5), Fixed(100))."
         )
+
+
+def needs_key(key: Any) -> None:
+    """A ValueError unless it is one random key, of JAX's newer or older kind."""
+    dtype, shape = getattr(key, "dtype", np.dtype(object)), getattr(key, "shape", None)
+    typed = jnp.issubdtype(dtype, jax.dtypes.prng_key) and shape == ()
+    if not typed and not (dtype == np.uint32 and shape == (2,)):
+        raise ValueError(f"key must be a random key, such as jax.random.key(0), not {key!r}.")
 
 
 class Phases(eqx.Module):
@@ -192,9 +200,11 @@ def tape(process: Any, key: Key, phases: int, start: Any = 0, state: Any = None)
             of the lane if the process draws what it remembers first: Markov, Matched, shuffled
             records).
     """
+    needs_functions("process", process, "init", "step")
+    needs_key(key)
     if state is None:
         state = process.init(key)
-    n = start + jnp.arange(phases, dtype=jnp.int32)
+    n = start + jnp.arange(count(phases, "phases", 0), dtype=jnp.int32)
     if not jax.tree.leaves(state):  # no memory between phases: draw them all at once
         return jax.vmap(lambda i: process.step(phase_keys(key, i)[0], i, state)[0])(n)
     return jax.lax.scan(lambda s, i: process.step(phase_keys(key, i)[0], i, s)[::-1], state, n)[1]

@@ -79,7 +79,7 @@ class ForwardForwardClassifier(PhaseClassifier):
     of these sums its probability. Features should have a common scale.
 
     Args:
-        hidden_layer_sizes: units of each layer.
+        hidden_layer_sizes: units of each layer; a number is one layer.
         rule: isd (one random phase at a time), cd (the same row with both labels in turn).
         b: probability of a positive phase, for isd.
         learning_rate: of Adam.
@@ -99,7 +99,7 @@ class ForwardForwardClassifier(PhaseClassifier):
 
     def __init__(
         self,
-        hidden_layer_sizes: Sequence[int] = (200, 200),
+        hidden_layer_sizes: Sequence[int] | int = (200, 200),
         *,
         rule: str = "isd",
         b: float = 0.5,
@@ -123,7 +123,8 @@ class ForwardForwardClassifier(PhaseClassifier):
     def _run(self, X: np.ndarray, labels: np.ndarray) -> Run:
         classes, rule = len(self.classes_), rule_of(self.rule, self.b, 1)
         X = self._with_room(X)
-        method = ForwardForward((X.shape[1], *self.hidden_layer_sizes), classes, self.threshold)
+        sizes = (X.shape[1], *layers_of(self.hidden_layer_sizes))
+        method = ForwardForward(sizes, classes, self.threshold)
         paired = RULES[self.rule].update == "pair"
         source = LabelContrast(X, labels, classes, paired=paired)
         return Run(method, *rule, source, Optimiser(self.learning_rate, optax.adam))
@@ -146,7 +147,7 @@ class EquilibriumPropagationClassifier(PhaseClassifier):
     answer. Features should have a common scale, such as StandardScaler gives.
 
     Args:
-        hidden_layer_sizes: units of each hidden layer.
+        hidden_layer_sizes: units of each hidden layer; a number is one layer.
         rule: two-term (both phases in turn), isd, aol, aol-random.
         b: probability of a positive phase, for isd and aol.
         length: ticks of a phase.
@@ -157,14 +158,15 @@ class EquilibriumPropagationClassifier(PhaseClassifier):
         n_iter: passes over the data.
         average, verbose, random_state: as in `ForwardForwardClassifier`.
 
-    Attributes: `classes_`, `params_` (W and c of each layer), `n_features_in_`.
+    Attributes: `classes_`, `params_` (W and c of each layer), `method_` (the network that has
+    them), `n_features_in_`.
 
     Example: `make_pipeline(StandardScaler(), EquilibriumPropagationClassifier()).fit(X, y)`
     """
 
     def __init__(
         self,
-        hidden_layer_sizes: Sequence[int] = (64,),
+        hidden_layer_sizes: Sequence[int] | int = (64,),
         *,
         rule: str = "two-term",
         b: float = 0.5,
@@ -192,23 +194,30 @@ class EquilibriumPropagationClassifier(PhaseClassifier):
         self.random_state = random_state
 
     def _method(self) -> EquilibriumPropagation:
-        sizes = (self.n_features_in_, *self.hidden_layer_sizes, len(self.classes_))
+        hidden = layers_of(self.hidden_layer_sizes)
+        sizes = (self.n_features_in_, *hidden, len(self.classes_))
         return EquilibriumPropagation(sizes, self.beta, centred=self.centred)
 
     def _run(self, X: np.ndarray, labels: np.ndarray) -> Run:
         n = count(self.batch_size, "batch_size")
         targets = np.eye(len(self.classes_), dtype=np.float32)[labels]
-        method, source = Replicas(self._method(), n), Batches(Rows((X, targets)), n)
+        self.method_ = self._method()
+        method, source = Replicas(self.method_, n), Batches(Rows((X, targets)), n)
         rule = rule_of(self.rule, self.b, self.length)
         return Run(method, *rule, source, Optimiser(self.learning_rate))
 
     def _proba(self, X: np.ndarray) -> np.ndarray:
         """The outputs, made to sum to 1."""
         blocks = [X[i : i + BLOCK] for i in range(0, len(X), BLOCK)]
-        answer = partial(answers, self._method(), self.params_)
+        answer = partial(answers, self.method_, self.params_)
         outputs = np.concatenate([answer(block) for block in blocks]).astype(np.float64)
         outputs = outputs.clip(1e-6)
         return outputs / outputs.sum(1, keepdims=True)
+
+
+def layers_of(sizes: Any) -> tuple[int, ...]:
+    """The units of each layer; a number is one layer, as for MLPClassifier."""
+    return tuple(sizes) if np.ndim(sizes) else (sizes,)
 
 
 def answers(method: EquilibriumPropagation, params: Any, block: np.ndarray) -> np.ndarray:

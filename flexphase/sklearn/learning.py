@@ -28,7 +28,7 @@ class Learned(NamedTuple):
 
 def rule_of(name: str, b: float, length: float) -> Rule:
     """The process and the estimator of that name: cd, isd, aol, aol-random, ..."""
-    if name not in RULES:
+    if name not in tuple(RULES):  # it may be anything, also a list
         near = did_you_mean(str(name), RULES)
         raise ValueError(f"there is no rule {name!r}; choose from {', '.join(RULES)}{near}.")
     return RULES[name].build(Namespace(b=b, length=length))

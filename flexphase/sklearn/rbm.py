@@ -13,7 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..ais import ais
-from ..checks import count
+from ..checks import count, from_zero
 from ..core import Optimiser, Run
 from ..data import Rows
 from ..kernels import MISSING, rbm_nll
@@ -109,6 +109,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self
 
     def _run(self, rows: np.ndarray) -> Run:
+        from_zero(self.learning_rate, "learning_rate")
         eta = self.learning_rate / count(self.batch_size, "batch_size")
         method = RBM(rows.shape[1], self.n_components, negative_start=self.negative_start)
         return Run(method, *rule_of(self.rule, self.b, self.length), Rows(rows), Optimiser(eta))
@@ -116,6 +117,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _learn(self, rows: np.ndarray, passes: int, start: Learned | None) -> Learned:
         shown = self._zeros_and_ones(rows, passes)
         run, seed = self._run(shown), seed_of(self.random_state_)
+        if start is not None:
+            check_same(run, start)
         if passes == 0:
             params, z = jax.tree.map(np.asarray, run.method.init(jax.random.key(seed)))
             return Learned(params, z)
@@ -131,8 +134,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return (u < rows).astype(np.float32).reshape(-1, rows.shape[1])
 
     def _keep(self, learned: Learned, dtype: Any) -> None:
-        self._learned, self._n_features_out = learned, self.n_components
+        self._learned = learned
         self.components_ = learned.params.W.T.astype(dtype)
+        self._n_features_out = len(self.components_)
         self.intercept_hidden_ = learned.params.c.astype(dtype)
         self.intercept_visible_ = learned.params.a.astype(dtype)
         self.h_samples_ = learned.z.h[None].astype(dtype)
@@ -209,3 +213,20 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def check_same(run: Run, start: Learned) -> None:
+    """Refuse to go on with another number of units, or from units that lack the chain of
+    `persistent`.
+    """
+    ours = jax.eval_shape(run.method.init, jax.random.key(0))
+    if form_of(ours) != form_of(tuple(start)):
+        raise ValueError(
+            f"partial_fit goes on with the {start.z.h.size} units that were fitted, and "
+            "n_components or negative_start was changed since; set them back, or begin anew: fit."
+        )
+
+
+def form_of(tree: Any) -> tuple[Any, list[tuple[int, ...]]]:
+    """Its structure and the shapes of its arrays."""
+    return jax.tree.structure(tree), [np.shape(leaf) for leaf in jax.tree.leaves(tree)]

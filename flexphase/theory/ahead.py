@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from ..checks import above_zero, count
+from ..contract import complete
 from ..core import Process, Run
 from ..export import from_numpy
 from ..record import Record
@@ -91,6 +93,11 @@ def plan_run(
 
     Example: `plan_run(run, NLL(data), ticks=2_000_000, average=0.5)`
     """
+    complete(run)
+    count(ticks, "ticks")
+    # now, because a ValueError of `plan` below is taken for a run that the theory does not know
+    above_zero(bias, "bias")
+    count(lanes, "lanes")
     ladder = agreed(run, metric, ticks, average=average, seeds=seeds, seed=seed, say=say)
     rate = advised_rate(ladder)
     say("moments and mixing of machines that a quarter and half of the run train")

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..checks import count
+from ..contract import complete
 from ..core import Key, Run, State, where
 from .frozen import Tick, begin, check_params, frozen_tick
 from .variance import Moments, checked
@@ -54,8 +56,9 @@ def moments(run: Run, params: Any, *, phases: int = 400, lanes: int = 32, seed: 
 
 def lane_sums(run: Run, params: Any, *, phases: int, lanes: int, seed: int) -> Sums:
     """The sums of every lane, in float64 with the lanes along the first axis."""
+    complete(run)
     check_params(run, params)
-    if lanes < 4 or phases < 4:
+    if count(lanes, "lanes") < 4 or count(phases, "phases") < 4:
         raise ValueError(
             f"moments with an error need at least 4 lanes of 4 phases, not {lanes} of {phases}."
         )

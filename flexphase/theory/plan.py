@@ -8,6 +8,8 @@ import numpy as np
 import optax
 
 from .. import shown
+from ..checks import above_zero, count
+from ..contract import complete
 from ..core import Process, Run
 from ..phases import Bernoulli, Homeostatic, Pauses, Stretched, tape
 from .coupling import gap
@@ -100,9 +102,10 @@ def plan(
 
     Example: `plan(run, train(run, phases=2000).parameters()).tau`
     """
-    for name, value in (("loss", loss), ("bias", bias)):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a positive number, not {value!r}.")
+    complete(run)
+    above_zero(loss, "loss")
+    above_zero(bias, "bias")
+    count(lanes, "lanes")
     memory = watch(run, params, lanes, seed)
     tau, why_tau = advise_tau(run, memory, bias)
     there = run._replace(process=of_length(run.process, tau))
