@@ -255,3 +255,22 @@ def check_end(ends: int | None, ticks: int) -> None:
             f"the phases end after {ends} ticks, and training would last {ticks}; train for fewer, "
             "or repeat a record: Recorded(..., after='repeat')."
         )
+
+
+def whole_labels(labels: Any, rows: int, classes: int | None = None) -> np.ndarray:
+    """One whole number in 0 .. classes - 1 for each row; from 0 on where classes are not known."""
+    array = np.asarray(labels)
+    if array.shape != (rows,):
+        raise ValueError(
+            f"{rows} images need {rows} labels in a one-dimensional array, not one of shape "
+            f"{array.shape}."
+        )
+    most = np.inf if classes is None else count(classes, "classes") - 1
+    real = array.dtype.kind in "iuf"
+    if not real or ((array < 0) | (array > most) | (array % 1 != 0)).any():
+        top = "on" if classes is None else f"to {classes - 1}"
+        raise ValueError(
+            f"labels must be whole numbers from 0 {top}; count the classes from 0, or "
+            "give classes= as many as there are."
+        )
+    return array.astype(np.int32)

@@ -14,9 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .checks import matrix
+from .checks import matrix, whole_labels
 from .core import Key
-from .data.transforms import whole_labels
 from .kernels import MISSING, forward_forward_scores
 from .methods import forward_forward
 from .methods.rbm import Params, bernoulli, biased, p_hidden, p_visible
@@ -49,6 +48,18 @@ class ForwardForwardError(OverLanes):
         scores = scores_of(params, self.images, self.classes)
         wrong = np.argmax(scores, axis=-1) != np.asarray(self.labels)
         return np.where(np.isfinite(scores).all((1, 2)), wrong.mean(-1), np.nan)
+
+    def fits(self, method: Any) -> None:
+        """Refuse images and labels of another number of pixels or classes than the network's."""
+        if not isinstance(method, forward_forward.ForwardForward):
+            return
+        own, pixels = (self.images.shape[1], self.classes), method.sizes[0]
+        if own != (pixels, method.classes):
+            raise ValueError(
+                f"an error over {own[1]} classes on images of {own[0]} pixels is not that of a "
+                f"network of {method.classes} classes and {pixels} pixels; write "
+                f"ForwardForwardError(images, labels, classes={method.classes})."
+            )
 
 
 class Wrong(eqx.Module):

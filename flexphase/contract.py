@@ -4,14 +4,18 @@ Everything here is traced, never computed (`jax.eval_shape`): it takes milliseco
 size of the network.
 """
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from unicodedata import category
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .core import Observer, Phase, Run, declares, init
 from .lanes import Grid
+from .record_schema import UNFIT
 
 PARTS = {
     "method": ("check", "init", "enter", "step", "grad"),
@@ -26,6 +30,14 @@ VALUES = {
     "optimiser": ("eta", "make"),
 }
 OBSERVER = ("init", "see", "result")
+#: Words of JAX and Python for arguments that a function cannot take.
+MISFITS = (
+    "positional argument",
+    "must be arrays",
+    "to have the same shape",
+    "incompatible shapes",
+    "Incompatible shapes",
+)
 
 
 def runs_of(given: Any) -> list[Run]:
@@ -177,55 +189,119 @@ def shapes(run: Run) -> None:
 
 
 def check_observers(observers: Any, run: Run) -> dict[str, Observer]:
-    """Observers by name, each of which carries the same thing along at every tick."""
+    """Observers by name, each of which carries the same thing along at every tick, and returns
+    what a record can hold.
+    """
     if observers is None:
         return {}
     if not isinstance(observers, Mapping):
         raise ValueError("observers must be a dict, such as {'trace': Trace(200)}.")
-    state = jax.eval_shape(lambda key: init(run, key), jax.random.key(0))
     for name, observer in observers.items():
-        kind = type(observer).__name__
         if missing := [f for f in OBSERVER if not callable(getattr(observer, f, None))]:
             raise ValueError(
-                f"the observer {name!r} ({kind}) has no function {missing[0]!r}; an observer "
-                f"needs {', '.join(OBSERVER)}."
+                f"the observer {name!r} ({type(observer).__name__}) has no function "
+                f"{missing[0]!r}; an observer needs {', '.join(OBSERVER)}."
             )
-        carry = traced(f"{kind}.init", observer.init, state)
-        seen = traced(f"{kind}.see", observer.see, carry, state)
-        same(f"{kind}.see", seen, carry, "what its init returns")
-        result = traced(f"{kind}.result", observer.result, carry)
+    state = jax.eval_shape(lambda key: init(run, key), jax.random.key(0))
+    kinds = {name: type(observer).__name__ for name, observer in observers.items()}
+    carried = {
+        name: traced(f"{kinds[name]}.init", observer.init, state)
+        for name, observer in observers.items()
+    }
+    state = state._replace(seen=carried)  # as observers see it in the loop
+    names = []
+    for name, observer in observers.items():
+        kind = kinds[name]
+        seen = traced(f"{kind}.see", observer.see, carried[name], state)
+        same(f"{kind}.see", seen, carried[name], "what its init returns")
+        result = traced(f"{kind}.result", observer.result, carried[name])
         if not isinstance(result, Mapping):
             raise ValueError(f"{kind}.result must return a dict of arrays by name.")
         real(f"what {kind}.result returns", result)
+        names += names_of(name, result)
+    check_observed([*observers], names)
     return dict(observers)
+
+
+def names_of(observer: str, result: Any) -> list[str]:
+    """The variables of a record in which it keeps what an observer returns, and their axes."""
+    names = []
+    for path, leaf in jax.tree_util.tree_flatten_with_path(result)[0]:
+        name = f"{observer}.{jax.tree_util.keystr(path, simple=True, separator='.')}"
+        names += [name, *(f"{name}_{axis}" for axis in range(len(leaf.shape)))]
+    return names
+
+
+def check_observed(observers: list[Any], names: list[str]) -> None:
+    """Refuse names under which a record could not hold, or tell apart, what was observed."""
+    for name in [*observers, *names]:
+        unfit = not isinstance(name, str) or not name or "/" in name
+        if unfit or UNFIT & {*map(category, name)}:
+            raise ValueError(
+                f"{name!r} cannot name what is observed: a name is a text without control "
+                "characters and slashes; rename the observer, or what it returns."
+            )
+    for name in observers:
+        if within := [other for other in observers if other.startswith(f"{name}.")]:
+            raise ValueError(
+                f"what the observers {name!r} and {within[0]!r} return would have the same names "
+                "in the record; give one of them another name."
+            )
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(
+            f"the record would have two variables or axes called {twice[0]!r}; rename one of the "
+            "arrays that this observer returns."
+        )
 
 
 def traced(what: str, function: Callable, *args: Any) -> Any:
     """The shapes that a function returns; its mistakes in a sentence."""
-    try:
+    with explained(what):
         return jax.eval_shape(function, *args)
-    except (jax.errors.TracerBoolConversionError, jax.errors.TracerIntegerConversionError) as e:
-        raise ValueError(
-            f"{what} asks for the value of an array while it is compiled, as `if sign > 0` does; "
-            "write jnp.where(sign > 0, a, b) instead."
-        ) from e
+
+
+@contextlib.contextmanager
+def explained(what: str) -> Iterator[None]:
+    """What JAX says of a function that it cannot trace, in a sentence."""
+    try:
+        yield
     except jax.errors.TracerArrayConversionError as error:
         raise ValueError(
             f"{what} uses NumPy on an array that is being compiled; use jax.numpy (jnp) there."
         ) from error
-    except TypeError as error:
-        if "positional argument" not in str(error) and "must be arrays" not in str(error):
+    except (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError) as error:
+        raise ValueError(
+            f"{what} asks for the value of an array while it is compiled, as `if sign > 0` and "
+            "float(x) do; write jnp.where(sign > 0, a, b) instead, and leave numbers as arrays."
+        ) from error
+    except (TypeError, ValueError) as error:
+        said = str(error)
+        if not any(words in said for words in MISFITS):
             raise
-        raise ValueError(f"{what} does not take what it is given ({error}).") from error
+        raise ValueError(
+            f"{what} does not take what it is given ({said.rstrip('.')}); check its arguments and "
+            "the sizes of its arrays."
+        ) from error
 
 
 def real(what: str, tree: Any) -> None:
-    """No complex numbers: a record could not be loaded with them."""
-    for leaf in jax.tree.leaves(tree):
+    """Real numbers of the kinds that NumPy has: a record could not hold others."""
+    for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            where = jax.tree_util.keystr(path)
+            raise ValueError(
+                f"{what} must be numbers, and {where} is a random key; leave it out, or give its "
+                "bits: jax.random.key_data(key)."
+            )
         if jnp.issubdtype(leaf.dtype, jnp.complexfloating):
             raise ValueError(
                 f"{what} must be real numbers, not {leaf.dtype}; give real and imaginary parts as "
                 "arrays of their own."
+            )
+        if np.dtype(leaf.dtype).kind not in "biuf":
+            raise ValueError(
+                f"{what} must be numbers that NumPy has, not {leaf.dtype}; convert them: "
+                "x.astype(jnp.float32)."
             )
 
 

@@ -15,8 +15,10 @@ from .core import Key
 from .kernels import MISSING, rbm_nll
 from .methods import rbm
 from .methods.binary import bernoulli, states
-from .methods.boltzmann import Couplings
+from .methods.boltzmann import BoltzmannMachine, Couplings
+from .methods.harmonium import Harmonium
 from .methods.rbm import Params, p_visible
+from .methods.units import BinaryUnits
 from .metrics import OverLanes, each_lane
 
 ENUMERABLE = 24  # units: 2^24 states take seconds
@@ -122,6 +124,20 @@ def least_nll(data: Any) -> float:
     return float(-(times * np.log(times / times.sum())).sum())
 
 
+def check_columns(data: Array, visible: int) -> None:
+    """The rows of the data have a column for each visible unit."""
+    if (columns := data.shape[1]) != visible:
+        raise ValueError(
+            f"an NLL of data with {columns} columns is not that of a machine with {visible} "
+            f"visible units; give it rows of {visible} columns."
+        )
+
+
+def are_binary(units: Any) -> bool:
+    """Are visible units 0 or 1, all independently of each other given the hidden ones?"""
+    return all(isinstance(part, BinaryUnits) for part in getattr(units, "parts", (units,)))
+
+
 class NLL(OverLanes):
     """Exact negative log-likelihood in nats, SUMMED over the rows of the data: sum_i F(v_i) + N log
     Z.
@@ -140,7 +156,19 @@ class NLL(OverLanes):
         """What a perfect model would score; see `least_nll`."""
         return least_nll(self.data)
 
+    def fits(self, method: Any) -> None:
+        """Refuse a machine of another number of visible units, or whose units are not binary."""
+        if isinstance(method, (rbm.RBM, Harmonium, BoltzmannMachine)):
+            check_columns(self.data, method.visible)
+        if isinstance(method, Harmonium) and not are_binary(method.units):
+            raise ValueError(
+                "NLL is that of binary visible units, and this machine has others; write "
+                "UnitNLL(method.units, data)."
+            )
+
     def __call__(self, params: Params | Couplings) -> Any:
+        units, columns = params.W.shape[-2], self.data.shape[1]
+        check_columns(self.data, units if isinstance(params, Params) else min(units, columns))
         if params.W.ndim == 2:
             return free_energy(params, self.data).sum() + len(self.data) * log_z(params)
         if isinstance(params, Params) and not MISSING and min(params.W.shape[1:]) <= ENUMERABLE:

@@ -100,7 +100,7 @@ class Log:
             checkpoint=Path(checkpoint) if checkpoint else None,
             optima=optima(metrics),
         )
-        check_values(metrics, state.params)
+        check_values(metrics, state.params, lanes.run.method)
         averaged = [f"averaged.{name}" for name in metrics] if average else []
         log.curves = {name: [] for name in [*CLOCKS, *metrics, *averaged]}
         log.diverged_at = np.full(len(lanes.keys), -1, np.int64)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .contract import what_is
+from .contract import explained, what_is
 from .record_schema import check_names
 
 
@@ -57,22 +57,45 @@ def check_metrics(metrics: Any) -> dict[str, Any]:
         )
     check_names([*metrics])
     for name, metric in metrics.items():
-        if not (callable(metric) or isinstance(metric, AtEnd)):
-            raise ValueError(
-                f"the metric {name!r} is {what_is(metric)}, not a function of the parameters."
-            )
+        for part in parts_of(metric):
+            if not callable(part):
+                raise ValueError(
+                    f"the metric {name!r} is {what_is(part)}, not a function of the parameters."
+                )
         check_optimum(name, metric)
     return dict(metrics)
 
 
-def check_values(metrics: Mapping[str, Any], params: Any) -> None:
-    """Refuse, before training, a metric that is not one number a lane."""
+def parts_of(metric: Any) -> tuple[Any, ...]:
+    """The functions of a metric: of an `AtEnd` the proxy and the exact one."""
+    return (metric.along, metric.end) if isinstance(metric, AtEnd) else (metric,)
+
+
+def check_values(metrics: Mapping[str, Any], params: Any, method: Any = None) -> None:
+    """Refuse, before training, a metric that is not one number a lane.
+
+    Args:
+        metrics: by name. One that does not suit every method has a function `fits(method)`, which
+            raises a ValueError.
+        params: of all lanes.
+        method: the method whose parameters these are, if it is known.
+    """
     lane = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), params)
     for name, metric in metrics.items():
-        parts = (metric.along, metric.end) if isinstance(metric, AtEnd) else (metric,)
-        for part in parts:
+        for part in parts_of(metric):
+            if method is not None and callable(fits := getattr(part, "fits", None)):
+                fits(innermost(method))
             if not isinstance(part, OverLanes):
-                one_number(name, eqx.filter_eval_shape(part, lane))
+                with explained(f"the metric {name!r}"):
+                    value = eqx.filter_eval_shape(part, lane)
+                one_number(name, value)
+
+
+def innermost(method: Any) -> Any:
+    """The method inside those that wrap one, such as `Replicas` and `Tempered`."""
+    while (inner := getattr(method, "method", None)) is not None:
+        method = inner
+    return method
 
 
 def one_number(name: str, value: Any) -> None:

@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .checks import matrix
-from .data.transforms import whole_labels
+from .checks import matrix, whole_labels
 
 
 class LinearProbe(eqx.Module):

@@ -18,11 +18,11 @@ from jax.core import Tracer
 from .ais import Estimate, log_mean
 from .checks import count, matrix
 from .core import Key
-from .likelihood import log_sum
+from .likelihood import are_binary, log_sum
 from .methods.binary import bernoulli
-from .methods.harmonium import free_energy
-from .methods.rbm import Params, biased
-from .methods.units import VisibleUnits
+from .methods.harmonium import Harmonium, free_energy
+from .methods.rbm import RBM, Params, biased
+from .methods.units import BinaryUnits, VisibleUnits
 
 
 def log_z(units: VisibleUnits, params: Params, chunk: int = 1024) -> Array:
@@ -92,6 +92,18 @@ class UnitNLL(eqx.Module):
     def __check_init__(self):
         if not isinstance(self.data, Tracer):
             self.units.check(self.data)
+
+    def fits(self, method: Any) -> None:
+        """Refuse a machine whose visible units are of other kinds."""
+        if isinstance(method, (RBM, Harmonium)):
+            units = method.units if isinstance(method, Harmonium) else BinaryUnits(method.visible)
+            alike = jax.tree.structure(units) == jax.tree.structure(self.units)
+            both = are_binary(units) and are_binary(self.units) and units.n == self.units.n
+            if not (alike or both):
+                raise ValueError(
+                    "this NLL is that of other visible units than the machine has; write "
+                    "UnitNLL(method.units, data), with BinaryUnits(visible) for an RBM."
+                )
 
     def __call__(self, params: Params) -> Any:
         if self.annealed:

@@ -16,6 +16,8 @@ from flexphase.lanes import grid
 from flexphase.likelihood import NLL
 from flexphase.methods import RBM, BoltzmannMachine, EquilibriumPropagation, ForwardForward
 from flexphase.methods.binary import sample
+from flexphase.methods.equilibrium_propagation import Accuracy
+from flexphase.methods.helmholtz import HelmholtzMachine, HelmholtzNLL
 from flexphase.methods.rbm import Params
 from flexphase.methods.units import BinaryUnits
 from flexphase.metrics import AtEnd, OverLanes
@@ -25,6 +27,7 @@ from flexphase.unit_likelihood import UnitNLL
 
 BITS = np.eye(4, dtype=np.float32)
 PAIRS = Rows((BITS, BITS[:, :2]))
+LAYERS = EquilibriumPropagation((4, 3, 2))
 
 
 FLAT = Estimate(*jnp.zeros(3))
@@ -249,6 +252,62 @@ REFUSED = {
     "several learning rates": (lambda: train(a_run(eta=[0.1, 0.2]), ticks=4), "use grid"),
     "several b": (lambda: train(with_rule(aol(b=np.array([0.3, 0.5]))), ticks=4), "use grid"),
     "several T": (lambda: train(with_rule(isd(T=[2, 3])), ticks=4), "use grid"),
+    "a metric that asks for a value": (
+        lambda: go(metrics={"m": lambda p: float(p.W.sum())}),
+        "the metric 'm' asks for the value of an array.*leave numbers as arrays",
+    ),
+    "a metric that branches": (
+        lambda: go(metrics={"m": lambda p: 1.0 if p.W.sum() > 0 else 0.0}),
+        r"the metric 'm' asks for the value of an array.*jnp.where",
+    ),
+    "a metric in NumPy": (
+        lambda: go(metrics={"m": lambda p: np.linalg.svd(p.W)[1].max()}),
+        "the metric 'm' uses NumPy",
+    ),
+    "a metric of two arguments": (
+        lambda: go(metrics={"m": lambda p, q: p.W.sum()}),
+        "the metric 'm' does not take what it is given.*'q'",
+    ),
+    "a metric of another size": (
+        lambda: go(metrics={"m": lambda p: (p.a + np.zeros(7)).sum()}),
+        "the metric 'm' does not take what it is given.*sizes of its arrays",
+    ),
+    "a metric whose end is a number": (
+        lambda: go(metrics={"m": AtEnd(NLL(BITS), 3)}),
+        "the metric 'm' is a int, not a function",
+    ),
+    "an end of an end": (
+        lambda: go(metrics={"m": AtEnd(NLL(BITS), AtEnd(NLL(BITS), NLL(BITS)))}),
+        "the metric 'm' is a AtEnd, not a function",
+    ),
+    "nll of data with more columns": (
+        lambda: go(metrics={"m": NLL(np.eye(9))}),
+        "9 columns.*4 visible units.*rows of 4 columns",
+    ),
+    "nll of data with more columns than units": (
+        lambda: train(a_run(BoltzmannMachine(4, 3)), ticks=4, metrics={"m": NLL(np.eye(9))}),
+        "9 columns",
+    ),
+    "nll of units for data with more columns": (
+        lambda: go(metrics={"m": UnitNLL(BinaryUnits(9), np.eye(9))}),
+        "(does not take what it is given|other visible units)",
+    ),
+    "nll of a Helmholtz machine for data with more columns": (
+        lambda: train(
+            a_run(HelmholtzMachine(4, 3), isd(0.5, 1)),
+            ticks=4,
+            metrics={"m": HelmholtzNLL(np.eye(9))},
+        ),
+        "the metric 'm' does not take what it is given",
+    ),
+    "accuracy on inputs with more columns": (
+        lambda: train(
+            a_run(LAYERS, cd(2), PAIRS),
+            ticks=4,
+            metrics={"m": Accuracy(LAYERS, np.eye(9), [0] * 9)},
+        ),
+        "the metric 'm' does not take what it is given",
+    ),
     "a metric of nothing": (lambda: go(metrics={"m": lambda p: None}), "one real number"),
     "a metric that is a dict": (lambda: go(metrics={"m": lambda p: {"a": 1.0}}), "one real number"),
     "a complex metric": (lambda: go(metrics={"m": lambda p: p.W.sum() + 1j}), "one real number"),

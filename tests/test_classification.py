@@ -24,6 +24,7 @@ from flexphase.data import Rows, append_labels, binarise, digits
 from flexphase.kernels import MISSING, forward_forward_scores
 from flexphase.methods import RBM, ForwardForward
 from flexphase.methods.rbm import Params, free_energy
+from flexphase.metrics import check_values
 from flexphase.plot import class_pictures
 from flexphase.rules import cd
 
@@ -191,6 +192,22 @@ def test_label_scores_of_broken_layers_are_not_numbers(layer):
         np.testing.assert_array_equal(
             np.isnan(native), np.isnan(jax_scores(params, jnp.asarray(images), 3))
         )
+
+
+@pytest.mark.parametrize(
+    ("pixels", "classes"), [pytest.param(20, 10, id="classes"), pytest.param(15, 2, id="pixels")]
+)
+@pytest.mark.parametrize("at_end", [False, True])
+def test_an_error_over_other_classes_than_the_networks_is_refused(pixels, classes, at_end):
+    """With the default of 10 classes a network of 2 would be right by no label at all."""
+    method = ForwardForward((20, 6), 2)
+    params = jax.vmap(lambda key: method.init(key)[0])(jax.random.split(jax.random.key(0), 2))
+    labels = np.arange(9) % 2
+    fine = ForwardForwardError(np.zeros((9, 20)), labels, 2)
+    other = ForwardForwardError(np.zeros((9, pixels)), labels, classes)
+    check_values({"error": AtEnd(fine, fine)}, params, method)
+    with pytest.raises(ValueError, match=r"network of 2 classes and 20 pixels.*classes=2"):
+        check_values({"error": AtEnd(fine, other) if at_end else other}, params, method)
 
 
 @pytest.mark.parametrize(

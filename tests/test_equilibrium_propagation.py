@@ -14,6 +14,7 @@ from flexphase.core import Optimiser, Run, init, tick
 from flexphase.data import Held, Rows
 from flexphase.estimators import differential
 from flexphase.methods.equilibrium_propagation import (
+    Accuracy,
     EquilibriumPropagation,
     energy,
     hard_sigmoid,
@@ -345,3 +346,33 @@ def test_continual_ep_learns_handwritten_digits():
 def test_bad_nudges(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ([1], r"8 images need 8 labels.*not one of shape \(1,\)"),
+        (np.zeros((8, 1), int), r"not one of shape \(8, 1\)"),
+        ([1, 2] * 4, "whole numbers from 0 to 1"),
+        ([-1] * 8, "whole numbers from 0 to 1"),
+        ([0.5] * 8, "whole numbers from 0 to 1"),
+        ([np.nan] * 8, "whole numbers from 0 to 1"),
+        (list("01010101"), "whole numbers from 0 to 1"),
+    ],
+)
+def test_labels_of_an_accuracy_are_the_numbers_of_outputs(labels, words):
+    with pytest.raises(ValueError, match=words):
+        Accuracy(EquilibriumPropagation(SIZES), np.zeros((8, 3)), labels)
+
+
+class First:
+    """It predicts the first output, and does not say how many it has."""
+
+    def predict(self, params, inputs):
+        return jnp.zeros((len(inputs), 3)).at[:, 0].set(1)
+
+
+def test_an_accuracy_of_a_method_without_sizes():
+    assert float(Accuracy(First(), np.zeros((4, 2)), [0, 1.0, 2, 0])(None)) == 0.5
+    with pytest.raises(ValueError, match="labels must be whole numbers from 0"):
+        Accuracy(First(), np.zeros((4, 2)), [0, 1, 2, -1])

@@ -35,6 +35,8 @@ from flexphase.engines import choose
 from flexphase.methods import centring, harmonium, rbm
 from flexphase.methods.binary import Units, sample
 from flexphase.methods.rbm import Params
+from flexphase.metrics import check_values
+from flexphase.replicas import Replicas
 from flexphase.unit_likelihood import log_z as unit_log_z
 from flexphase.unit_likelihood import unit_ais
 
@@ -469,3 +471,47 @@ def test_stimuli_that_do_not_fit_get_a_sentence(units, data, words):
     run = Run(Harmonium(units, 2), *cd(1), Rows(data), Optimiser(1))
     with pytest.raises(ValueError, match=words):
         train(run, ticks=2)
+
+
+BITS = bars_and_stripes(2)
+GAUSSIAN = Harmonium(GaussianUnits(4), 3)
+TWO_AND_TWO = MixedUnits((BinaryUnits(2), BinaryUnits(2)))
+
+
+def checked(method, metric):
+    """What `train` asks before the first tick."""
+    params = jax.vmap(lambda key: method.init(key)[0])(jax.random.split(jax.random.key(0), 2))
+    check_values({"nll": metric}, params, method)
+
+
+@pytest.mark.parametrize(
+    ("method", "metric", "words"),
+    [
+        (GAUSSIAN, NLL(BITS), r"binary visible units.*UnitNLL\("),
+        (Tempered(GAUSSIAN, 3), NLL(BITS), r"UnitNLL\("),
+        (Replicas(GAUSSIAN, 2), NLL(BITS), r"UnitNLL\("),
+        (Harmonium(SoftmaxUnits(4), 3), NLL(BITS), r"UnitNLL\("),
+        (GAUSSIAN, UnitNLL(BinaryUnits(4), BITS), "other visible units"),
+        (RBM(4, 3), UnitNLL(GaussianUnits(4), BITS), "other visible units"),
+        (RBM(4, 3), NLL(bars_and_stripes(3)), "9 columns.*4 visible units"),
+    ],
+)
+def test_the_nll_of_other_units_is_refused(method, metric, words):
+    """It would be a number, and a wrong one: 22.4 in the place of 36.0 nats."""
+    with pytest.raises(ValueError, match=words):
+        checked(method, metric)
+
+
+@pytest.mark.parametrize(
+    ("method", "metric"),
+    [
+        (GAUSSIAN, UnitNLL(GaussianUnits(4, sigma=1.0), BITS)),
+        (Harmonium(BinaryUnits(4), 3), NLL(BITS)),
+        (Harmonium(TWO_AND_TWO, 3), NLL(BITS)),
+        (Harmonium(TWO_AND_TWO, 3), UnitNLL(BinaryUnits(4), BITS)),
+        (RBM(4, 3), UnitNLL(BinaryUnits(4), BITS)),
+        (Centred(RBM(4, 3), BITS), NLL(BITS)),
+    ],
+)
+def test_the_nll_of_a_machines_own_units_is_taken(method, metric):
+    checked(method, metric)

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import matrices, matrix
+from ..checks import matrices, matrix, whole_labels
 from ..core import Key, where
-from .transforms import room_for_overlay, whole_labels
+from .transforms import room_for_overlay
 
 
 def random_row(key: Key, rows: int) -> Array:

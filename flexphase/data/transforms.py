@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import count, matrix
+from ..checks import count, matrix, whole_labels
 
 
 class Images(NamedTuple):
@@ -39,23 +39,6 @@ def every(n: int, images: Any, labels: Any) -> Images:
     """
     step = max(1, len(labels) // n) | 1
     return Images(images[::step], labels[::step])
-
-
-def whole_labels(labels: Any, rows: int, classes: int) -> np.ndarray:
-    """One whole number in 0 .. classes - 1 for each row."""
-    count(classes, "classes")
-    array = np.asarray(labels)
-    if array.shape != (rows,):
-        raise ValueError(
-            f"{rows} images need {rows} labels in a one-dimensional array, not one of shape "
-            f"{array.shape}."
-        )
-    if array.dtype.kind not in "iuf" or not np.isin(array, np.arange(classes)).all():
-        raise ValueError(
-            f"labels must be whole numbers from 0 to {classes - 1}; count the classes from 0, or "
-            "give classes= as many as there are."
-        )
-    return array.astype(np.int32)
 
 
 def binarise(data: Any, threshold: float = 0.5) -> np.ndarray:

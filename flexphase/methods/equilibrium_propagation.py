@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..checks import above_zero, matrix
+from ..checks import above_zero, matrix, whole_labels
 from ..core import Key
 from .layers import Layered, Pair, States
 
@@ -156,12 +156,17 @@ class Accuracy(eqx.Module):
     Args:
         method: has `predict(params, inputs)`, which returns the outputs, (rows, classes).
         inputs: (rows, input units).
-        labels: the number of the right output unit in each row, from 0.
+        labels: the number of the right output unit, from 0, one for each row.
     """
 
     method: Predicts
-    inputs: Array = eqx.field(converter=matrix)
-    labels: Array = eqx.field(converter=jnp.asarray)
+    inputs: Array
+    labels: Array
+
+    def __init__(self, method: Predicts, inputs: Any, labels: Any):
+        sizes = getattr(method, "sizes", (None,))
+        self.method, self.inputs = method, matrix(inputs)
+        self.labels = jnp.asarray(whole_labels(labels, len(self.inputs), sizes[-1]))
 
     def __call__(self, params: Any) -> Array:
         return (self.method.predict(params, self.inputs).argmax(1) == self.labels).mean()
