@@ -24,6 +24,12 @@ def phase_trace(state: State) -> dict[str, Array]:
     return {"sign": phase.sign, "first": phase.first, "remembers": holds(state.memory)}
 
 
+def unseen(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Rows of ticks that are still to come: NaN, where the type has it."""
+    real = jnp.issubdtype(dtype, jnp.inexact)
+    return jnp.full(shape, jnp.nan, dtype) if real else jnp.zeros(shape, dtype)
+
+
 class Traced(NamedTuple):
     """What a `Trace` carries: its rows, and the clocks at the tick before."""
 
@@ -42,7 +48,8 @@ class Trace(eqx.Module):
 
     Returns, in `record.observed(name)`: `sign`, `first` (is it the first tick of its phase?),
     `learns` (did the optimiser step?), `remembers` (does the estimator hold anything after the
-    tick?) and what was selected, each with a ticks axis. `plot.raster` draws them.
+    tick?) and what was selected, each with a ticks axis. `plot.raster` draws them. Ticks that the
+    run did not reach have the sign NaN, which is no sign (and so have other real numbers there).
 
     Example: `train(run, ticks=500, observers={"trace": Trace(200, lambda s: {"v": s.z.v})})`.
     """
@@ -57,14 +64,14 @@ class Trace(eqx.Module):
 
     def row(self, state: State, updates: Array) -> dict[str, Any]:
         """What is kept of a tick, by name; `updates` as they were before it."""
-        selected = self.select(state) if self.select else {}
+        selected = self.select(state._replace(seen=())) if self.select else {}
         if not isinstance(selected, dict):
             raise ValueError("a trace selects a dict of arrays by name, such as {'v': s.z.v}.")
         return phase_trace(state) | {"learns": state.updates > updates} | selected
 
     def init(self, state: State) -> Traced:
         row = jax.eval_shape(self.row, state, state.updates)
-        rows = jax.tree.map(lambda leaf: jnp.zeros((self.ticks, *leaf.shape), leaf.dtype), row)
+        rows = jax.tree.map(lambda leaf: unseen((self.ticks, *leaf.shape), leaf.dtype), row)
         return Traced(rows, jnp.int32(0), state.updates)
 
     def see(self, carry: Traced, state: State) -> Traced:
@@ -97,9 +104,9 @@ def deviation(length: Array, total: Array, n: Array) -> Array:
 class PhaseStatistics(eqx.Module):
     """Counts finished phases: how many of each sign, how long, how often the sign changes.
 
-    Returns, in `record.observed(name)`: `b` (share of positive phases among those with a sign),
-    `mean_length`, `cv_length`, `switch_rate` (changes of sign per phase that has one; pauses are
-    passed over), `phases` and `ticks` of each sign.
+    Returns, in `record.observed(name)`: `b` (share of positive phases among those with a sign) and
+    `mean_length`, both NaN where there was no such phase; `cv_length`, `switch_rate` (changes of
+    sign per phase that has one; pauses are passed over), `phases` and `ticks` of each sign.
     """
 
     def init(self, state: State) -> Counts:
@@ -131,8 +138,8 @@ class PhaseStatistics(eqx.Module):
         mean = carry.ticks.sum(-1) / n
         variance = jnp.maximum(carry.squares - carry.lost, 0) / n
         return {
-            "b": carry.phases[..., 0] / signed,
-            "mean_length": mean,
+            "b": carry.phases[..., 0] / carry.phases[..., :2].sum(-1),  # NaN of no phases
+            "mean_length": jnp.where(carry.phases.sum(-1) > 0, mean, jnp.nan),
             "cv_length": jnp.sqrt(variance) / jnp.maximum(mean, 1),
             "switch_rate": carry.switches / signed,
             "phases": carry.phases,

@@ -265,9 +265,17 @@ def raster(record: Record, name: str = "trace", lane: int = 0, ax: Any = None) -
     lane: which of the networks, counted through all dimensions.
     ax: axes to draw in; None makes a figure.
 
-    Binary rows are drawn as filled where they are on, others as lines scaled to their range.
+    Binary rows are drawn as filled where they are on, others as lines scaled to their range. Ticks
+    that the run did not reach are left out.
     """
     seen = {key: values.values for key, values in record.lane(lane).observed(name).items()}
+    reached = np.flatnonzero(np.isfinite(seen["sign"]))
+    if not len(reached):
+        raise ValueError(
+            f"the run ended before the trace {name!r} began; train for longer, or begin to trace "
+            "earlier: Trace(ticks, start=0)."
+        )
+    seen = {key: values[: reached[-1] + 1] for key, values in seen.items()}
     sign, first = seen.pop("sign"), seen.pop("first")
     rows = {
         f"{key}" if v.ndim == 1 else f"{key} {i}": part

@@ -2,12 +2,14 @@
 
 from types import SimpleNamespace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import flexphase as fp
+from flexphase import plot
 from flexphase.core import Phase
 from flexphase.phases.statistics import drawn, statistics
 
@@ -100,3 +102,124 @@ def test_a_run_and_a_tape_have_the_same_statistics():
     seen, told = observed(process, 300)
     for name in ("b", "mean_length", "cv_length", "switch_rate"):
         assert float(seen[name]) == pytest.approx(getattr(told, name), rel=1e-5), name
+
+
+def a_run():
+    return fp.Run(fp.RBM(4, 3), *fp.cd(2), fp.Rows(np.eye(4)), fp.Optimiser(0.1))
+
+
+def traced(ticks, **options):
+    record = fp.train(a_run(), ticks=ticks, observers={"trace": fp.Trace(8, **options)})
+    return record, {name: v.values[0] for name, v in record.observed("trace").items()}
+
+
+def test_ticks_that_a_run_does_not_reach_are_no_rests(tmp_path):
+    """A sign of 0 would be a phase without plasticity, which this run never has."""
+    record, seen = traced(5, select=lambda s: {"v": s.z.v, "n": s.ticks})
+    assert seen["sign"][:5].tolist() == [1, 1, -1, -1, 1] and np.isnan(seen["sign"][5:]).all()
+    assert np.isfinite(seen["v"][:5]).all() and np.isnan(seen["v"][5:]).all()
+    assert not seen["first"][5:].any() and seen["n"].tolist() == [1, 2, 3, 4, 5, 0, 0, 0]
+    ax = plot.raster(fp.Record.load(record.save(tmp_path / "r.nc")))
+    assert ax.get_xlim() == (0, 5) and "no plasticity" not in ax.get_title()
+
+
+def test_a_raster_of_what_was_never_seen_is_refused():
+    record, seen = traced(5, start=5)
+    assert np.isnan(seen["sign"]).all()
+    with pytest.raises(ValueError, match="ended before the trace 'trace' began"):
+        plot.raster(record)
+
+
+def test_a_raster_of_a_whole_trace_is_whole():
+    """As in records that were made when ticks to come were zeros."""
+    record, _ = traced(12)
+    assert plot.raster(record).get_xlim() == (0, 8)
+    sign = record["observed.trace.sign"].copy()
+    sign[0, 5:] = 0
+    old = fp.Record(record.dataset.assign({"observed.trace.sign": sign}))
+    assert plot.raster(old).get_xlim() == (0, 8)
+
+
+def test_statistics_of_no_phase_are_no_numbers():
+    run = a_run()._replace(process=fp.Phases(fp.Alternating(), fp.Fixed(100)))
+    seen = fp.train(run, ticks=5, observers={"p": fp.PhaseStatistics()}).observed("p")
+    assert np.isnan(seen["b"]).all() and np.isnan(seen["mean_length"]).all()
+    assert (seen["phases"] == 0).all()
+
+
+class Returns(eqx.Module):
+    """An observer whose result is an array of this type."""
+
+    dtype: str = eqx.field(static=True)
+
+    def init(self, state):
+        return state.ticks
+
+    def see(self, carry, state):
+        return state.ticks
+
+    def result(self, carry):
+        return {"x": carry.astype(self.dtype)}
+
+
+class Nests(eqx.Module):
+    """An observer that carries what other observers see."""
+
+    def init(self, state):
+        return state.seen
+
+    def see(self, carry, state):
+        return state.seen
+
+    def result(self, carry):
+        return {}
+
+
+def select(**named):
+    return {"t": fp.Trace(5, lambda s: {name: of(s) for name, of in named.items()})}
+
+
+CANNOT = {
+    "a random key": (select(k=lambda s: s.key), r"\['k'\] is a random key; leave it out"),
+    "the whole state": (
+        {"t": fp.Trace(5, lambda s: s._asdict())},
+        r"\['key'\] is a random key; leave it out",
+    ),
+    "a type that NumPy has not": ({"t": Returns("bfloat16")}, r"bfloat16.*astype\(jnp.float32\)"),
+    "a name with a slash": ({"a/b": fp.Trace(5)}, "'a/b' cannot name what is observed"),
+    "a name with a line break": ({"a\n": fp.Trace(5)}, "without control characters"),
+    "a name that is a number": ({3: fp.Trace(5)}, "3 cannot name what is observed"),
+    "an empty name": ({"": fp.Trace(5)}, "'' cannot name what is observed"),
+    "a selected name with a slash": (select(**{"a/b": lambda s: s.ticks}), "cannot name"),
+    "a selected name with a null": (select(**{"a\0b": lambda s: s.ticks}), "cannot name"),
+    "names that mix": ({"a": fp.Trace(5), "a.b": fp.Trace(5)}, "'a' and 'a.b' return"),
+    "two arrays of one name": (
+        select(**{"a": lambda s: {"b": s.ticks}, "a.b": lambda s: s.ticks}),
+        "two variables or axes called 't.a.b'",
+    ),
+    "an array named as an axis": (
+        select(a=lambda s: s.ticks, a_0=lambda s: s.ticks),
+        "two variables or axes called 't.a_0'",
+    ),
+    "an observer that holds itself": ({"n": Nests()}, "Nests.see must return the structure"),
+}
+
+
+@pytest.mark.parametrize("name", CANNOT)
+def test_what_a_record_could_not_hold_is_refused_before_training(name):
+    observers, words = CANNOT[name]
+    with pytest.raises(ValueError, match=words):
+        fp.train(a_run(), ticks=4, observers=observers, progress=pytest.fail)
+
+
+def test_a_trace_of_nearly_the_whole_state_is_kept(tmp_path):
+    """All but the random key; what observers carry is no part of what they select."""
+
+    def most(state):
+        return {name: part for name, part in state._asdict().items() if name != "key"}
+
+    observers = {"t": fp.Trace(3, most), "t2": fp.Trace(2), "x.y": fp.PhaseStatistics()}
+    record = fp.train(a_run(), ticks=4, observers=observers)
+    loaded = fp.Record.load(record.save(tmp_path / "r.nc"))
+    assert loaded.observed("t")["params.W"].shape == (1, 3, 4, 3)
+    assert loaded.observed("x.y").keys() == record.observed("x.y").keys()
