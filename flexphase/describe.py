@@ -6,12 +6,18 @@ swept number    {"float32": {"swept": "process.selection.b"}}: a variable of the
 function        {"function": "optax.sgd"}; a user's own with a digest of its code, of what it
                 closes over and of the globals that it names; a library's with what it holds
 partial         {"partial": function, "args": [...], "keywords": {...}}
+anything else   {"class": "builtins.complex", "holds": [...]}: what a copy would be made of
 """
 
+import copyreg
 import functools
 import hashlib
 import inspect
 import json
+import math
+import os
+import sys
+import sysconfig
 import types
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -29,7 +35,6 @@ from .inspecting import (
     names_in,
     public_name,
     qualified,
-    says_nothing,
     top_of,
     underlying,
     versioned,
@@ -40,6 +45,8 @@ from .inspecting import (
 Description = Any  # what JSON can hold
 
 SMALL = 64  # numbers that are written out
+LABELS = ("index", "columns", "name", "names", "dtype", "dtypes")  # of a table of pandas
+FOUND = ("_has_sorted_indices", "_has_canonical_format")  # by a sparse matrix of scipy, when asked
 CONSTANTS = (bool, int, float, str, tuple, np.ndarray, jax.Array)  # of a class, beside its fields
 
 
@@ -106,6 +113,52 @@ def plain_array(leaf: Any) -> np.ndarray:
     return np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
 
 
+def parts_of(value: Any) -> Any:
+    """What a copy of an object would be made of, as `copy` and `pickle` ask for it; its attributes
+    or its repr where it cannot be copied.
+    """
+    if hasattr(value, "ndim") and is_pandas(type(value)):
+        kept = {name: getattr(value, name) for name in LABELS if hasattr(value, name)}
+        return [value.to_numpy(), kept]
+    try:
+        reduce = copyreg.dispatch_table.get(type(value))
+        made = reduce(value) if reduce else value.__reduce_ex__(4)
+    except Exception:  # a lock, a file: whatever its class raises
+        return attributes(value) or words(value)
+    if isinstance(made, str):
+        return made
+    make, args, *more = made
+    state, *items = [*more, None][:3]
+    if isinstance(state, dict):
+        state = {name: part for name, part in state.items() if not found_later(value, name)}
+    listed = [list(part) for part in items if part is not None]
+    return [qualified(make), [part for part in args if part is not type(value)], state, listed]
+
+
+def is_pandas(kind: type) -> bool:
+    """Of a table, a column or an index of pandas a copy would have the caches too."""
+    return any(top_of(base.__module__) == "pandas" for base in kind.__mro__)
+
+
+def found_later(value: Any, name: Any) -> bool:
+    """Does the object find this attribute out by itself when it is first asked?"""
+    cached = inspect.getattr_static(type(value), str(name), None)
+    return name in FOUND or isinstance(cached, functools.cached_property)
+
+
+def installed(thing: type) -> str:
+    """The release of the library that a class comes from, instead of its code, which may be most of
+    that library; nothing where it is a user's.
+    """
+    top = top_of(thing.__module__)
+    if top in sys.stdlib_module_names:
+        return "Python"
+    library = sys.modules.get(top)
+    place = str(getattr(library, "__file__", None) or "")
+    kept = any(place.startswith(f"{sysconfig.get_path(p)}{os.sep}") for p in ("purelib", "platlib"))
+    return str(getattr(library, "__version__", "")) if kept else ""
+
+
 class _Describer:
     def __init__(self):
         self.swept: dict[str, np.ndarray] = {}
@@ -124,6 +177,8 @@ class _Describer:
                 "keywords": self.fields(value.keywords, path),
             }
             return {"partial": self.of(value.func, path)} | rest
+        if isinstance(value, float) and math.isnan(value):
+            return {"float": "nan"}  # which is not what it was: NaN differs from itself
         if isinstance(value, (bool, int, float, str, type(None))):
             return value
         if isinstance(value, Mapping):
@@ -139,9 +194,26 @@ class _Describer:
             return [self.of(part, f"{path}.{i}") for i, part in enumerate(value)]
         if callable(value):
             return self.function(value)
-        if not says_nothing(value):
-            return repr(value)
-        return self.named("class", type(value)) | {"holds": self.held(value)}
+        if isinstance(value, types.ModuleType):
+            return value.__name__
+        if isinstance(value, (bytes, bytearray)):
+            return {"bytes": hashlib.sha256(value).hexdigest()}
+        return self.other(value)
+
+    def other(self, value: Any) -> Description:
+        """An object of any other kind. Its repr may leave out most of it, so all that a copy of it
+        would be made of is described.
+        """
+        if any(value is seen for seen in self.inside):
+            return qualified(value)
+        self.inside.append(value)
+        try:
+            whole = self.of(parts_of(value), "")
+        finally:
+            self.inside.pop()
+        if release := installed(type(value)):
+            return {"class": qualified(type(value)), "release": release, "holds": whole}
+        return self.named("class", type(value)) | {"holds": whole}
 
     def fields(self, items: Mapping[Any, Any], path: str) -> dict[str, Description]:
         return {
@@ -151,7 +223,11 @@ class _Describer:
 
     def array(self, array: np.ndarray) -> Description:
         kind = str(array.dtype)
-        if array.size <= SMALL:
+        if array.dtype.hasobject or array.dtype.kind in "mMc":  # JSON has no dates
+            objects = array.ravel().tolist() if array.dtype.hasobject else array.tobytes()
+            return {kind: {"shape": list(array.shape), "digest": digest(self.of(objects, ""))}}
+        broken = array.dtype.kind == "f" and bool(np.isnan(array).any())
+        if array.size <= SMALL and not broken:
             exact = array.astype(str).astype(float) if array.dtype.kind == "f" else array
             return {kind: exact.tolist()}  # 0.1, not 0.10000000149
         sha256 = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()

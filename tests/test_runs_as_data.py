@@ -1,17 +1,23 @@
 """A record is a run: descriptions tell any two runs apart, and lead back to the run."""
 
+import collections
 import functools
 import importlib
 import json
+import pathlib
+import re
 import subprocess
 import sys
 import textwrap
+import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pandas as pd
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from test_conformance import ESTIMATORS, METHODS, PROCESSES, six_units, triples
@@ -145,6 +151,92 @@ def test_what_a_plain_object_holds_counts(monkeypatch):
     assert digest(describe(one)) != before
 
 
+class Mute:
+    """An object that says nothing of what it holds."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def __repr__(self):
+        return "Mute()"
+
+    def metric(self, params):
+        return self.k * params.W.sum()
+
+
+def long(last):
+    """More numbers than a repr shows."""
+    return np.array([*range(5000), last, *range(5000)], float)
+
+
+def table(last):
+    dates = pd.date_range("2020-01-01", periods=100)
+    numbers = [*range(50), last, *range(49)]
+    return pd.DataFrame({"x": numbers, "word": list("ab") * 50}, dates)
+
+
+def sparse(last, kind=scipy.sparse.csr_matrix):
+    return kind(np.diag([1.0, 2.0, last]))
+
+
+HIDES = {
+    "a table": table,
+    "its dates": lambda last: table(0).set_index(table(0).index + pd.Timedelta(int(last), "D")),
+    "a column of categories": lambda last: pd.Series([*"ab" * 50, str(last)], dtype="category"),
+    "a sparse matrix": sparse,
+    "a sparse matrix of lists": lambda last: sparse(last, scipy.sparse.lil_matrix),
+    "a namespace": lambda last: types.SimpleNamespace(a=long(last)),
+    "a deque": lambda last: collections.deque([long(last)]),
+    "a method of an object that is mute": lambda last: Mute(last).metric,
+    "a mute object in a list": lambda last: [Mute(long(last))],
+    "a moment": lambda last: pd.Timestamp(2020, 1, int(last), tz="UTC"),
+    "an array of pandas": lambda last: pd.array([1, None, int(last)]),
+    "a pattern": lambda last: re.compile("a" * 300 + str(last)),
+    "random numbers": lambda last: np.random.default_rng(int(last)),
+    "bytes": lambda last: bytes([0, int(last)]),
+    "a path": lambda last: pathlib.Path(str(last)),
+    "a complex number": lambda last: np.array([1j * last]),
+    "an array of objects": lambda last: np.array([None, last, "a"], object),
+}
+
+
+@pytest.mark.parametrize("name", HIDES)
+def test_what_a_repr_leaves_out_counts(name):
+    make = HIDES[name]
+    first, same, other = (json.loads(json.dumps(describe(make(n)))) for n in (3.0, 3.0, 4.0))
+    assert first == same != other
+
+
+def test_what_a_library_remembers_of_an_object_does_not_count():
+    """Caches of pandas and of scipy come with use, and are no change."""
+    frame, matrix = table(0), sparse(3.0)
+    before = describe([frame, matrix])
+    assert frame.loc["2020-02-01", "x"] == 31 and frame.index.is_unique and matrix.max() == 3
+    assert describe([frame, matrix]) == before
+
+
+def test_nothing_known_is_the_same_as_itself():
+    """NaN differs from itself, in JSON too."""
+    for value in (np.nan, [1.0, np.nan], np.array([1.0, np.nan]), Plain(np.nan)):
+        assert json.loads(json.dumps(describe(value))) == describe(value)
+    assert differ(np.array([1.0, np.nan]), np.array([np.nan, 1.0]), np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("name", ["a table", "a sparse matrix", "a namespace"])
+def test_a_checkpoint_of_a_metric_that_was_changed_is_refused(name, tmp_path):
+    def metric(held):
+        return lambda params: params.W.sum() + 0.0 * (held is None)
+
+    def go(last, ticks):
+        metrics = {"m": metric(HIDES[name](last))}
+        return fp.train(a_run(), ticks=ticks, metrics=metrics, checkpoint=tmp_path / "c")
+
+    go(3.0, 4)
+    assert go(3.0, 8)["ticks"].max() == 8
+    with pytest.raises(ValueError, match="another configuration"):
+        go(4.0, 12)
+
+
 def test_a_plain_object_comes_back_if_it_is_the_same():
     record = fp.train(a_run(make=Clip(0.1)), ticks=4, records=1)
     made = Clip(0.1)
@@ -185,8 +277,11 @@ def test_digests_do_not_depend_on_the_process():
         import optax
         import flexphase as fp
         from flexphase.describe import describe, digest
+        import pandas, scipy.sparse, types
         words = {"a", "b", "c"}
-        make = lambda eta: optax.sgd(eta) if "a" in {"a", "b", "c"} else words
+        frame = pandas.DataFrame({"x": range(100), "y": list("ab") * 50})
+        held = types.SimpleNamespace(frame=frame, matrix=scipy.sparse.eye(3), more=words)
+        make = lambda eta: optax.sgd(eta) if "a" in {"a", "b", "c"} else (words, held, object())
         rows = fp.Rows(fp.bars_and_stripes(2))
         print(digest(describe(fp.Run(fp.RBM(4, 3), *fp.isd(), rows, fp.Optimiser(1, make)))))
         """
