@@ -18,6 +18,7 @@ import xarray as xr
 from .core import Method
 from .record import CLOCKS, Record, leaf_name
 
+__all__ = ["from_numpy", "from_torch", "to_arviz", "to_numpy", "to_torch"]
 #: Our names of a layer's leaves, and those of torch.nn.Linear.
 LINEAR = {"W": "weight", "c": "bias"}
 
