@@ -9,15 +9,11 @@ partial         {"partial": function, "args": [...], "keywords": {...}}
 anything else   {"class": "builtins.complex", "holds": [...]}: what a copy would be made of
 """
 
-import copyreg
 import functools
 import hashlib
 import inspect
 import json
 import math
-import os
-import sys
-import sysconfig
 import types
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -32,7 +28,9 @@ from .inspecting import (
     bytecode,
     closed_over,
     field_names,
+    installed,
     names_in,
+    parts_of,
     public_name,
     qualified,
     top_of,
@@ -45,8 +43,6 @@ from .inspecting import (
 Description = Any  # what JSON can hold
 
 SMALL = 64  # numbers that are written out
-LABELS = ("index", "columns", "name", "names", "dtype", "dtypes")  # of a table of pandas
-FOUND = ("_has_sorted_indices", "_has_canonical_format")  # by a sparse matrix of scipy, when asked
 CONSTANTS = (bool, int, float, str, tuple, np.ndarray, jax.Array)  # of a class, beside its fields
 
 
@@ -111,52 +107,6 @@ def is_key(leaf: Any) -> bool:
 def plain_array(leaf: Any) -> np.ndarray:
     """A leaf of a state as a NumPy array; a random key as its bits."""
     return np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
-
-
-def parts_of(value: Any) -> Any:
-    """What a copy of an object would be made of, as `copy` and `pickle` ask for it; its attributes
-    or its repr where it cannot be copied.
-    """
-    if hasattr(value, "ndim") and is_pandas(type(value)):
-        kept = {name: getattr(value, name) for name in LABELS if hasattr(value, name)}
-        return [value.to_numpy(), kept]
-    try:
-        reduce = copyreg.dispatch_table.get(type(value))
-        made = reduce(value) if reduce else value.__reduce_ex__(4)
-    except Exception:  # a lock, a file: whatever its class raises
-        return attributes(value) or words(value)
-    if isinstance(made, str):
-        return made
-    make, args, *more = made
-    state, *items = [*more, None][:3]
-    if isinstance(state, dict):
-        state = {name: part for name, part in state.items() if not found_later(value, name)}
-    listed = [list(part) for part in items if part is not None]
-    return [qualified(make), [part for part in args if part is not type(value)], state, listed]
-
-
-def is_pandas(kind: type) -> bool:
-    """Of a table, a column or an index of pandas a copy would have the caches too."""
-    return any(top_of(base.__module__) == "pandas" for base in kind.__mro__)
-
-
-def found_later(value: Any, name: Any) -> bool:
-    """Does the object find this attribute out by itself when it is first asked?"""
-    cached = inspect.getattr_static(type(value), str(name), None)
-    return name in FOUND or isinstance(cached, functools.cached_property)
-
-
-def installed(thing: type) -> str:
-    """The release of the library that a class comes from, instead of its code, which may be most of
-    that library; nothing where it is a user's.
-    """
-    top = top_of(thing.__module__)
-    if top in sys.stdlib_module_names:
-        return "Python"
-    library = sys.modules.get(top)
-    place = str(getattr(library, "__file__", None) or "")
-    kept = any(place.startswith(f"{sysconfig.get_path(p)}{os.sep}") for p in ("purelib", "platlib"))
-    return str(getattr(library, "__version__", "")) if kept else ""
 
 
 class _Describer:

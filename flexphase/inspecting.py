@@ -1,7 +1,12 @@
 """What objects, classes and functions are made of: names, fields, what they hold, their code."""
 
+import copyreg
 import dataclasses
+import functools
 import inspect
+import os
+import sys
+import sysconfig
 import types
 from typing import Any
 
@@ -13,6 +18,8 @@ import optax
 VERSIONED = ("flexphase", "jax", "jaxlib", "optax", "equinox", "numpy")
 TRUSTED = (*VERSIONED, "builtins")
 PUBLIC = {"optax": optax, "jax.nn": jax.nn, "jax.numpy": jnp}
+LABELS = ("index", "columns", "name", "names", "dtype", "dtypes")  # of a table of pandas
+FOUND = ("_has_sorted_indices", "_has_canonical_format")  # by a sparse matrix of scipy, when asked
 #: Classes that were moved, and the names by which files know them.
 MOVED = {"flexphase.metrics.AtEnd": "flexphase.log.AtEnd"}
 
@@ -115,3 +122,49 @@ def _const(const: Any) -> str:
 def is_named(cls: type) -> bool:
     """Is this class a named tuple?"""
     return issubclass(cls, tuple) and bool(getattr(cls, "_fields", ()))
+
+
+def parts_of(value: Any) -> Any:
+    """What a copy of an object would be made of, as `copy` and `pickle` ask for it; its attributes
+    or its repr where it cannot be copied.
+    """
+    if hasattr(value, "ndim") and is_pandas(type(value)):
+        kept = {name: getattr(value, name) for name in LABELS if hasattr(value, name)}
+        return [value.to_numpy(), kept]
+    try:
+        reduce = copyreg.dispatch_table.get(type(value))
+        made = reduce(value) if reduce else value.__reduce_ex__(4)
+    except Exception:  # a lock, a file: whatever its class raises
+        return attributes(value) or words(value)
+    if isinstance(made, str):
+        return made
+    make, args, *more = made
+    state, *items = [*more, None][:3]
+    if isinstance(state, dict):
+        state = {name: part for name, part in state.items() if not found_later(value, name)}
+    listed = [list(part) for part in items if part is not None]
+    return [qualified(make), [part for part in args if part is not type(value)], state, listed]
+
+
+def is_pandas(kind: type) -> bool:
+    """Of a table, a column or an index of pandas a copy would have the caches too."""
+    return any(top_of(base.__module__) == "pandas" for base in kind.__mro__)
+
+
+def found_later(value: Any, name: Any) -> bool:
+    """Does the object find this attribute out by itself when it is first asked?"""
+    cached = inspect.getattr_static(type(value), str(name), None)
+    return name in FOUND or isinstance(cached, functools.cached_property)
+
+
+def installed(thing: type) -> str:
+    """The release of the library that a class comes from, instead of its code, which may be most of
+    that library; nothing where it is a user's.
+    """
+    top = top_of(thing.__module__)
+    if top in sys.stdlib_module_names:
+        return "Python"
+    library = sys.modules.get(top)
+    place = str(getattr(library, "__file__", None) or "")
+    kept = any(place.startswith(f"{sysconfig.get_path(p)}{os.sep}") for p in ("purelib", "platlib"))
+    return str(getattr(library, "__version__", "")) if kept else ""
